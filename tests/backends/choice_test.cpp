@@ -11,29 +11,29 @@
 
 using namespace motet;
 
-TEST_CASE("a backend that is named is used", "[choice]") {
-  const std::string wanted = std::getenv("MOTET_BACKEND");
-  run([&] { CHECK(backend_name() == wanted); });
-  options chosen;
-  chosen.backend = "sim";
-  run(chosen, [] { CHECK(backend_name() == "sim"); });
-  CHECK(detail::make_backend(wanted, {})->name() == wanted);
+TEST_CASE("options::backend names the backend that is used", "[choice]") {
+  const std::string name = std::getenv("MOTET_BACKEND");
+  run([&] { CHECK(backend_name() == name); });
+  options settings;
+  settings.backend = "sim";
+  run(settings, [] { CHECK(backend_name() == "sim"); });
+  CHECK(detail::make_backend(name, {})->name() == name);
 }
 
-TEST_CASE("sim comes last, and is not what auto takes when there is a real one", "[choice]") {
+TEST_CASE("backend sim comes last, and auto takes a real backend if there is one", "[choice]") {
   const auto names = detail::backend_names();
   REQUIRE_FALSE(names.empty());
   CHECK(names.back() == "sim");
-  const auto made = detail::make_backend("auto", {});
-  CHECK((made->name() != "sim" || names.size() == 1));
+  const auto result = detail::make_backend("auto", {});
+  CHECK((result->name() != "sim" || names.size() == 1));
 }
 
-TEST_CASE("an unknown backend is refused with the names of those there are", "[choice]") {
-  options chosen;
-  chosen.backend = "kqueue";
+TEST_CASE("options::backend rejects an unknown name, and lists the known ones", "[choice]") {
+  options settings;
+  settings.backend = "kqueue";
   std::string text;
   try {
-    run(chosen, [] {});
+    run(settings, [] {});
   } catch (const std::invalid_argument& refused) {
     text = refused.what();
   }
@@ -44,12 +44,12 @@ TEST_CASE("an unknown backend is refused with the names of those there are", "[c
   run([] {});  // nothing is left of the attempt
 }
 
-TEST_CASE("ring sizes that cannot be are refused", "[choice]") {
+TEST_CASE("options::ring_submissions and ring_completions reject invalid sizes", "[choice]") {
   const auto refused = [](unsigned submissions, unsigned completions) {
-    options chosen;
-    chosen.ring_submissions = submissions;
-    chosen.ring_completions = completions;
-    CHECK_THROWS_AS(run(chosen, [] {}), std::invalid_argument);
+    options settings;
+    settings.ring_submissions = submissions;
+    settings.ring_completions = completions;
+    CHECK_THROWS_AS(run(settings, [] {}), std::invalid_argument);
   };
   refused(0, 4096);
   refused(3, 4096);

@@ -47,38 +47,39 @@ std::uint64_t new_stream() {
 
 }  // namespace
 
-TEST_CASE("a cancelled operation comes back once, and nothing of it has happened", "[backend]") {
+TEST_CASE("backend::cancel() returns an operation once, and nothing of it has happened",
+          "[backend]") {
   machine m;
-  for (connected& each : all_kinds()) {
-    for (const verb kind : reading_verbs(each.socket)) {
-      INFO(each.kind << ", verb " << static_cast<int>(kind));
-      block into(8);
+  for (connected& pair : all_kinds()) {
+    for (const verb kind : reading_verbs(pair.socket)) {
+      INFO(pair.kind << ", verb " << static_cast<int>(kind));
+      block buffer(8);
       trial read;
-      into.describe(read, kind, each.ends.first());
+      buffer.describe(read, kind, pair.ends.first());
       m.submit(read);
       m.look();
       CHECK(m.cancel(read) == -ECANCELED);
-      put(each.ends.second(), "later");
+      put(pair.ends.second(), "later");
       m.look();
       CHECK(read.ends == 1);
-      CHECK(into.bytes == "........");
-      CHECK(testing::take_all(each.ends.first()) == "later");
+      CHECK(buffer.bytes == "........");
+      CHECK(testing::take_all(pair.ends.first()) == "later");
     }
-    testing::fill(each.ends.second());
-    for (const verb kind : writing_verbs(each.socket)) {
-      INFO(each.kind << ", verb " << static_cast<int>(kind));
+    testing::fill(pair.ends.second());
+    for (const verb kind : writing_verbs(pair.socket)) {
+      INFO(pair.kind << ", verb " << static_cast<int>(kind));
       block text(8, 'n');
       trial write;
-      text.describe(write, kind, each.ends.second());
+      text.describe(write, kind, pair.ends.second());
       m.submit(write);
       m.look();
       CHECK(m.cancel(write) == -ECANCELED);
     }
-    CHECK(testing::take_all(each.ends.first()).find('n') == std::string::npos);
+    CHECK(testing::take_all(pair.ends.first()).find('n') == std::string::npos);
   }
 }
 
-TEST_CASE("a cancel right after the submission is a cancel", "[backend]") {
+TEST_CASE("backend::cancel() works right after submit()", "[backend]") {
   machine m;
   auto ends = make_pipe();
   char byte = '.';
@@ -87,7 +88,7 @@ TEST_CASE("a cancel right after the submission is a cancel", "[backend]") {
   CHECK(m.cancel(read) == -ECANCELED);
 }
 
-TEST_CASE("a second cancel changes nothing", "[backend]") {
+TEST_CASE("backend::cancel() changes nothing the second time", "[backend]") {
   machine m;
   auto ends = make_pipe();
   char byte = '.';
@@ -99,43 +100,43 @@ TEST_CASE("a second cancel changes nothing", "[backend]") {
   CHECK(m.cancel(read) == -ECANCELED);
 }
 
-TEST_CASE("a cancel either comes too late and loses nothing, or in time and takes nothing",
+TEST_CASE("backend::cancel() comes too late and loses nothing, or in time and takes nothing",
           "[backend]") {
   machine m;
   const std::size_t rounds = testing::scaled(100'000, testing::under_tsan ? 1'000 : 5'000);
-  for (connected& each : all_kinds()) {
-    INFO(each.kind);
-    int delivered = 0;
+  for (connected& pair : all_kinds()) {
+    INFO(pair.kind);
+    int count = 0;
     for (std::size_t round = 0; round < rounds; ++round) {
       char byte = '.';
-      trial read(verb::read, each.ends.first(), &byte, 1);
+      trial read(verb::read, pair.ends.first(), &byte, 1);
       m.submit(read);
       if ((round & 1) != 0) m.poll(time_point::min());
-      if ((round & 2) != 0) put(each.ends.second(), "x");
+      if ((round & 2) != 0) put(pair.ends.second(), "x");
       if ((round & 8) != 0 && (round & 2) != 0) m.poll(time_point::min());
       if (read.ends == 0) {
         m.kernel().cancel(read.op);
         if ((round & 4) != 0) m.kernel().cancel(read.op);
       }
-      if ((round & 2) == 0) put(each.ends.second(), "x");
+      if ((round & 2) == 0) put(pair.ends.second(), "x");
       const std::int32_t result = m.result_of(read);
-      const std::string left = testing::take_all(each.ends.first());
+      const std::string remaining = testing::take_all(pair.ends.first());
       if (result == 1) {
-        ++delivered;
+        ++count;
         REQUIRE(byte == 'x');
-        REQUIRE(left.empty());
+        REQUIRE(remaining.empty());
       } else {
         REQUIRE(result == -ECANCELED);
         REQUIRE(byte == '.');
-        REQUIRE(left == "x");
+        REQUIRE(remaining == "x");
       }
     }
-    CHECK(delivered > 0);
-    if (!testing::kernel_acts_any_time()) CHECK(static_cast<std::size_t>(delivered) < rounds);
+    CHECK(count > 0);
+    if (!testing::kernel_acts_any_time()) CHECK(static_cast<std::size_t>(count) < rounds);
   }
 }
 
-TEST_CASE("a poll is over at its deadline and never before", "[backend]") {
+TEST_CASE("backend::poll() ends at its deadline and never before", "[backend]") {
   machine m;
   for (const auto span : {0us, 1us, 50us, 500us, 1'500us, 2'500us, 5'000us, 12'000us}) {
     INFO("span " << span.count() << " us");
@@ -145,7 +146,7 @@ TEST_CASE("a poll is over at its deadline and never before", "[backend]") {
   }
 }
 
-TEST_CASE("a poll with an operation under way keeps its deadline too", "[backend]") {
+TEST_CASE("backend::poll() keeps its deadline while an operation is under way", "[backend]") {
   machine m;
   auto ends = make_pipe();
   char byte = '.';
@@ -160,7 +161,8 @@ TEST_CASE("a poll with an operation under way keeps its deadline too", "[backend
   CHECK(m.cancel(read) == -ECANCELED);
 }
 
-TEST_CASE("a poll keeps its deadline also when an operation must be looked at again", "[backend]") {
+TEST_CASE("backend::poll() keeps its deadline when it must look at an operation again",
+          "[backend]") {
   machine m;
   const fd listener = testing::make_listener(SOCK_NONBLOCK);
   trial accept(verb::accept, listener.get());
@@ -172,7 +174,7 @@ TEST_CASE("a poll keeps its deadline also when an operation must be looked at ag
   CHECK(m.cancel(accept) == -ECANCELED);
 }
 
-TEST_CASE("a poll does not end at the deadline of the one before", "[backend]") {
+TEST_CASE("backend::poll() does not end at the deadline of the poll before", "[backend]") {
   machine m;
   for (int i = 0; i < 5; ++i) {
     m.wake();
@@ -183,7 +185,7 @@ TEST_CASE("a poll does not end at the deadline of the one before", "[backend]") 
   }
 }
 
-TEST_CASE("a deadline that has passed, and an earlier one after a later one, are kept",
+TEST_CASE("backend::poll() keeps a deadline that has passed, and an earlier one after a later one",
           "[backend]") {
   machine m;
   m.poll(m.kernel().now() - 1s);
@@ -197,7 +199,7 @@ TEST_CASE("a deadline that has passed, and an earlier one after a later one, are
   CHECK(m.kernel().now() < start + 1h);
 }
 
-TEST_CASE("a poll that must not wait does not", "[backend]") {
+TEST_CASE("backend::poll() does not wait if its deadline is the smallest", "[backend]") {
   machine m;
   auto ends = make_pipe();
   char byte = '.';
@@ -210,24 +212,24 @@ TEST_CASE("a poll that must not wait does not", "[backend]") {
   CHECK(read.ends == 1);
 }
 
-TEST_CASE("a write to the wake descriptor ends a poll that waits, from any thread", "[backend]") {
+TEST_CASE("backend::poll() ends when any thread writes to the wake descriptor", "[backend]") {
   machine m;
   const std::size_t rounds = testing::scaled(100'000, 2'000);
-  std::atomic<std::size_t> polling{0};
-  std::thread other([&] {
+  std::atomic<std::size_t> poll_count{0};
+  std::thread waker([&] {
     for (std::size_t round = 1; round <= rounds; ++round) {
-      while (polling.load() < round) std::this_thread::yield();
+      while (poll_count.load() < round) std::this_thread::yield();
       m.wake();
     }
   });
   for (std::size_t round = 1; round <= rounds; ++round) {
-    polling.store(round);
+    poll_count.store(round);
     m.poll(time_point::max());
   }
-  other.join();
+  waker.join();
 }
 
-TEST_CASE("one wake ends one poll", "[backend]") {
+TEST_CASE("backend::poll() ends once for each wake", "[backend]") {
   machine m;
   m.wake();
   m.wake();
@@ -237,7 +239,7 @@ TEST_CASE("one wake ends one poll", "[backend]") {
   CHECK(m.kernel().now() >= deadline);
 }
 
-TEST_CASE("a wake that comes while operations are being submitted is not lost", "[backend]") {
+TEST_CASE("backend::submit() loses no wake", "[backend]") {
   backend_options small;
   small.submissions = 4;
   small.completions = 8;
@@ -250,11 +252,11 @@ TEST_CASE("a wake that comes while operations are being submitted is not lost", 
     m.submit(reads.emplace_back(verb::read, events.get(), &value, sizeof value));
   }
   m.poll(time_point::max());
-  for (trial& each : reads) m.kernel().cancel(each.op);
-  for (trial& each : reads) CHECK(m.result_of(each) == -ECANCELED);
+  for (trial& attempt : reads) m.kernel().cancel(attempt.op);
+  for (trial& attempt : reads) CHECK(m.result_of(attempt) == -ECANCELED);
 }
 
-TEST_CASE("a signal ends a poll without any harm", "[backend]") {
+TEST_CASE("backend::poll() survives a signal", "[backend]") {
   machine m;
   const counted_signal alarms(SIGALRM);
   auto ends = make_pipe();
@@ -269,7 +271,7 @@ TEST_CASE("a signal ends a poll without any harm", "[backend]") {
   CHECK(m.result_of(read) == 1);
 }
 
-TEST_CASE("more operations than either queue has room for all come back", "[backend]") {
+TEST_CASE("backend::poll() returns all operations though they exceed the queues", "[backend]") {
   for (const unsigned submissions : {4U, 256U}) {
     for (const int mode : {0, static_cast<int>(EFD_NONBLOCK)}) {
       INFO("submissions " << submissions << ", mode " << mode);
@@ -285,9 +287,9 @@ TEST_CASE("more operations than either queue has room for all come back", "[back
         m.submit(reads.emplace_back(verb::read, events.get(), &value, sizeof value));
       }
       m.look();
-      const std::uint64_t all = count;
-      REQUIRE(::write(events.get(), &all, sizeof all) == sizeof all);
-      for (trial& each : reads) m.wait_for(each);
+      const std::uint64_t total = count;
+      REQUIRE(::write(events.get(), &total, sizeof total) == sizeof total);
+      for (trial& attempt : reads) m.wait_for(attempt);
       m.look();
       std::size_t right = 0;
       for (std::size_t i = 0; i < count; ++i) {
@@ -298,7 +300,7 @@ TEST_CASE("more operations than either queue has room for all come back", "[back
   }
 }
 
-TEST_CASE("more cancellations than either queue has room for all arrive", "[backend]") {
+TEST_CASE("backend::cancel() works for more operations than the queues can hold", "[backend]") {
   backend_options small;
   small.submissions = 4;
   small.completions = 8;
@@ -307,15 +309,16 @@ TEST_CASE("more cancellations than either queue has room for all arrive", "[back
   std::vector<char> bytes(1'000, '.');
   std::deque<trial> reads;
   for (char& byte : bytes) m.submit(reads.emplace_back(verb::read, ends.first(), &byte, 1U));
-  for (trial& each : reads) m.kernel().cancel(each.op);
-  for (trial& each : reads) m.wait_for(each);
+  for (trial& attempt : reads) m.kernel().cancel(attempt.op);
+  for (trial& attempt : reads) m.wait_for(attempt);
   m.look();
   std::size_t right = 0;
-  for (trial& each : reads) right += each.ends == 1 && each.op.result == -ECANCELED ? 1 : 0;
+  for (trial& attempt : reads)
+    right += attempt.ends == 1 && attempt.op.result == -ECANCELED ? 1 : 0;
   CHECK(right == reads.size());
 }
 
-TEST_CASE("more completions at once than the queue has room for all come back", "[backend]") {
+TEST_CASE("backend::poll() returns all completions though they exceed the queue", "[backend]") {
   backend_options small;
   small.submissions = 4;
   small.completions = 8;
@@ -326,14 +329,14 @@ TEST_CASE("more completions at once than the queue has room for all come back", 
   for (int i = 0; i < 1'000; ++i) {
     m.submit(looks.emplace_back(verb::wait_fd, ends.first(), nullptr, 0, POLLIN));
   }
-  for (trial& each : looks) m.wait_for(each);
+  for (trial& attempt : looks) m.wait_for(attempt);
   m.look();
   std::size_t right = 0;
-  for (trial& each : looks) right += each.ends == 1 && each.op.result == POLLIN ? 1 : 0;
+  for (trial& attempt : looks) right += attempt.ends == 1 && attempt.op.result == POLLIN ? 1 : 0;
   CHECK(right == looks.size());
 }
 
-TEST_CASE("operations of one stream follow one another", "[backend]") {
+TEST_CASE("backend::submit() keeps the operations of a stream in order", "[backend]") {
   machine m;
   auto ends = make_socket_pair();
   const std::uint64_t stream = new_stream();
@@ -354,11 +357,11 @@ TEST_CASE("operations of one stream follow one another", "[backend]") {
     REQUIRE(m.result_of(read) == 1);
     REQUIRE(byte == 'x');
 
-    trial given_up(verb::recv, ends.first(), &byte, 1);
-    given_up.op.stream = stream;
-    m.submit(given_up);
+    trial victim(verb::recv, ends.first(), &byte, 1);
+    victim.op.stream = stream;
+    m.submit(victim);
     if ((round & 4) != 0) m.look();
-    REQUIRE(m.cancel(given_up) == -ECANCELED);
+    REQUIRE(m.cancel(victim) == -ECANCELED);
 
     trial send(verb::send, ends.first(), &byte, 1, MSG_NOSIGNAL);
     send.op.stream = stream;
@@ -368,7 +371,8 @@ TEST_CASE("operations of one stream follow one another", "[backend]") {
   }
 }
 
-TEST_CASE("a stream on a recycled descriptor, or on another backend, starts anew", "[backend]") {
+TEST_CASE("backend::submit() starts a stream anew on a recycled descriptor or another backend",
+          "[backend]") {
   machine first;
   machine second;
   const std::uint64_t travelling = new_stream();
@@ -387,19 +391,19 @@ TEST_CASE("a stream on a recycled descriptor, or on another backend, starts anew
       put(ends.second(), "x");
       REQUIRE(first.result_of(read) == 1);
     }
-    machine& here = (round & 1) != 0 ? second : first;
+    machine& current = (round & 1) != 0 ? second : first;
     trial read(verb::recv, stays.first(), &byte, 1);
     read.op.stream = travelling;
     read.op.expects_wait = true;
-    here.submit(read);
-    here.look();
+    current.submit(read);
+    current.look();
     REQUIRE(read.ends == 0);
     put(stays.second(), "y");
-    REQUIRE(here.result_of(read) == 1);
+    REQUIRE(current.result_of(read) == 1);
   }
 }
 
-TEST_CASE("a stream that was closed leaves nothing behind, though a duplicate lives on",
+TEST_CASE("backend::forget() leaves nothing of a closed stream, though a duplicate lives on",
           "[backend]") {
   const bool elsewhere = GENERATE(false, true);
   machine m;
@@ -419,17 +423,17 @@ TEST_CASE("a stream that was closed leaves nothing behind, though a duplicate li
   for (int i = 0; i < 4; i += 2) {
     duplicates.emplace_back(::dup(streams[static_cast<std::size_t>(i)].ends.first()));
   }
-  for (connected& each : streams) {
+  for (connected& pair : streams) {
     if (elsewhere) {
       const detail::remote_closing guard;
-      each.ends.close_first();
+      pair.ends.close_first();
     } else {
-      m.kernel().forget(each.ends.first());
-      each.ends.close_first();
+      m.kernel().forget(pair.ends.first());
+      pair.ends.close_first();
     }
   }
   for (int round = 0; round < 3; ++round) {
-    for (connected& each : streams) (void)::send(each.ends.second(), "y", 1, MSG_NOSIGNAL);
+    for (connected& pair : streams) (void)::send(pair.ends.second(), "y", 1, MSG_NOSIGNAL);
     m.look();
     auto ends = make_socket_pair();
     char byte = '.';
@@ -445,7 +449,7 @@ TEST_CASE("a stream that was closed leaves nothing behind, though a duplicate li
   }
 }
 
-TEST_CASE("what was submitted is with the kernel after the next poll", "[backend]") {
+TEST_CASE("backend::poll() passes what was submitted to the kernel", "[backend]") {
   machine m;
   auto ends = make_pipe();
   char byte = 'x';
@@ -456,11 +460,11 @@ TEST_CASE("what was submitted is with the kernel after the next poll", "[backend
   CHECK(m.result_of(write) == 1);
 }
 
-TEST_CASE("a backend can be made, used and thrown away many times without a trace", "[backend]") {
+TEST_CASE("backend leaves no trace when it is made, used and destroyed many times", "[backend]") {
   {
     machine warm;
   }
-  const std::size_t before = testing::open_descriptors();
+  const std::size_t descriptors = testing::open_descriptors();
   for (int i = 0; i < 20; ++i) {
     machine m;
     auto ends = make_pipe();
@@ -469,5 +473,5 @@ TEST_CASE("a backend can be made, used and thrown away many times without a trac
     trial read(verb::read, ends.first(), &byte, 1);
     REQUIRE(m.perform(read) == 1);
   }
-  CHECK(testing::open_descriptors() == before);
+  CHECK(testing::open_descriptors() == descriptors);
 }

@@ -33,13 +33,13 @@ struct full_listener {
     REQUIRE(::poll(&queue, 1, 10'000) == 1);
   }
   fd listener = testing::make_listener(0, 0);
-  fd taken = testing::connect_to(testing::port_of(listener.get()));
+  fd first_client = testing::connect_to(testing::port_of(listener.get()));
   sockaddr_in address = testing::loopback_address(testing::port_of(listener.get()));
 };
 
 }  // namespace
 
-TEST_CASE("an accept takes who waits, and waits for who comes", "[backend]") {
+TEST_CASE("backend accept takes a connection that waits, or waits for one", "[backend]") {
   machine m;
   for (const int mode : {0, static_cast<int>(SOCK_NONBLOCK)}) {
     INFO("listener's mode " << mode);
@@ -59,27 +59,27 @@ TEST_CASE("an accept takes who waits, and waits for who comes", "[backend]") {
     CHECK((::fcntl(first.get(), F_GETFD) & FD_CLOEXEC) != 0);
     CHECK((::fcntl(first.get(), F_GETFL) & O_NONBLOCK) == 0);
 
-    trial waiting(verb::accept, listener.get(), nullptr, 0, SOCK_CLOEXEC | SOCK_NONBLOCK);
-    waiting.op.nonblocking = mode != 0;
-    m.submit(waiting);
+    trial next_accept(verb::accept, listener.get(), nullptr, 0, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    next_accept.op.nonblocking = mode != 0;
+    m.submit(next_accept);
     m.look();
-    CHECK(waiting.ends == 0);
+    CHECK(next_accept.ends == 0);
     const fd late = testing::connect_to(port);
-    const fd second(m.result_of(waiting));
+    const fd second(m.result_of(next_accept));
     REQUIRE(second);
     CHECK((::fcntl(second.get(), F_GETFL) & O_NONBLOCK) != 0);
     CHECK(::fcntl(listener.get(), F_GETFL) == flags);
   }
 }
 
-TEST_CASE("an accept that is cancelled leaves the next connection to others", "[backend]") {
+TEST_CASE("backend accept that is cancelled leaves the next connection to others", "[backend]") {
   machine m;
   for (const int mode : {0, static_cast<int>(SOCK_NONBLOCK)}) {
     const fd listener = testing::make_listener(mode);
-    trial given_up(verb::accept, listener.get());
-    m.submit(given_up);
+    trial victim(verb::accept, listener.get());
+    m.submit(victim);
     m.look();
-    CHECK(m.cancel(given_up) == -ECANCELED);
+    CHECK(m.cancel(victim) == -ECANCELED);
     const fd peer = testing::connect_to(testing::port_of(listener.get()));
     CHECK(testing::ready_now(listener.get(), POLLIN));
     trial next(verb::accept, listener.get());
@@ -87,7 +87,7 @@ TEST_CASE("an accept that is cancelled leaves the next connection to others", "[
   }
 }
 
-TEST_CASE("a connect reaches its listener and leaves the socket's mode and timeout as they were",
+TEST_CASE("backend connect reaches its listener, and keeps the socket's mode and timeout",
           "[backend]") {
   machine m;
   for (const int mode : {0, static_cast<int>(SOCK_NONBLOCK)}) {
@@ -107,15 +107,15 @@ TEST_CASE("a connect reaches its listener and leaves the socket's mode and timeo
     char text[5];
     CHECK(::recv(accepted.get(), text, sizeof text, MSG_WAITALL) == 5);
     CHECK(::fcntl(socket.get(), F_GETFL) == flags);
-    timeval after{};
-    socklen_t size = sizeof after;
-    ::getsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &after, &size);
-    CHECK(after.tv_sec == 7);
-    CHECK(after.tv_usec / 10'000 == 25);  // the kernel counts in ticks
+    timeval timeout{};
+    socklen_t size = sizeof timeout;
+    ::getsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &timeout, &size);
+    CHECK(timeout.tv_sec == 7);
+    CHECK(timeout.tv_usec / 10'000 == 25);  // the kernel counts in ticks
   }
 }
 
-TEST_CASE("a connect to where nobody listens is refused", "[backend]") {
+TEST_CASE("backend connect is refused where nobody listens", "[backend]") {
   machine m;
   for (const int mode : {0, static_cast<int>(SOCK_NONBLOCK)}) {
     const fd socket = testing::make_tcp_socket(mode);
@@ -126,8 +126,7 @@ TEST_CASE("a connect to where nobody listens is refused", "[backend]") {
   }
 }
 
-TEST_CASE("a connect that waits can be cancelled, and does not restore the timeout late",
-          "[backend]") {
+TEST_CASE("backend connect can be cancelled while it waits, and keeps the timeout", "[backend]") {
   machine m;
   for (const int mode : {0, static_cast<int>(SOCK_NONBLOCK)}) {
     INFO("socket's mode " << mode);
@@ -138,16 +137,16 @@ TEST_CASE("a connect that waits can be cancelled, and does not restore the timeo
     m.submit(connect);
     m.look();
     CHECK(connect.ends == 0);
-    timeval during{};
-    socklen_t size = sizeof during;
-    ::getsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &during, &size);
-    CHECK(during.tv_sec == 0);
-    CHECK(during.tv_usec == 0);
+    timeval timeout{};
+    socklen_t size = sizeof timeout;
+    ::getsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &timeout, &size);
+    CHECK(timeout.tv_sec == 0);
+    CHECK(timeout.tv_usec == 0);
     CHECK(m.cancel(connect) == -ECANCELED);
   }
 }
 
-TEST_CASE("a signal does not end a connect", "[backend]") {
+TEST_CASE("backend connect does not end by a signal", "[backend]") {
   machine m;
   const counted_signal alarms(SIGALRM);
   const full_listener busy;
@@ -168,7 +167,7 @@ TEST_CASE("a signal does not end a connect", "[backend]") {
   }
 }
 
-TEST_CASE("waiting for readiness tells what of the mask is so", "[backend]") {
+TEST_CASE("backend wait_fd returns the events of the mask that are ready", "[backend]") {
   machine m;
   const auto ready_for = [&](int fd, int mask) {
     trial look(verb::wait_fd, fd, nullptr, 0, mask);
@@ -189,7 +188,7 @@ TEST_CASE("waiting for readiness tells what of the mask is so", "[backend]") {
   CHECK(ready_for(file.get(), POLLIN) == POLLIN);
 }
 
-TEST_CASE("waiting for readiness ends when the other side goes", "[backend]") {
+TEST_CASE("backend wait_fd ends when the other side goes", "[backend]") {
   machine m;
   for (const bool waits : {false, true}) {
     INFO("waits: " << waits);
@@ -199,13 +198,13 @@ TEST_CASE("waiting for readiness ends when the other side goes", "[backend]") {
     testing::fill(write_side.second());
     trial error(verb::wait_fd, write_side.second(), nullptr, 0, POLLOUT);
     auto socket = make_socket_pair();
-    trial both(verb::wait_fd, socket.first(), nullptr, 0, POLLIN);
+    trial hangup_of_both(verb::wait_fd, socket.first(), nullptr, 0, POLLIN);
     if (waits) {
       m.submit(hangup);
       m.submit(error);
-      m.submit(both);
+      m.submit(hangup_of_both);
       m.look();
-      CHECK(hangup.ends + error.ends + both.ends == 0);
+      CHECK(hangup.ends + error.ends + hangup_of_both.ends == 0);
     }
     read_side.close_second();
     write_side.close_first();
@@ -213,27 +212,27 @@ TEST_CASE("waiting for readiness ends when the other side goes", "[backend]") {
     if (!waits) {
       m.submit(hangup);
       m.submit(error);
-      m.submit(both);
+      m.submit(hangup_of_both);
     }
     CHECK(m.result_of(hangup) == POLLHUP);
     CHECK((m.result_of(error) & POLLERR) != 0);
-    CHECK(m.result_of(both) == (POLLIN | POLLHUP));
+    CHECK(m.result_of(hangup_of_both) == (POLLIN | POLLHUP));
   }
 }
 
-TEST_CASE("waiting for readiness waits for what was asked for and takes nothing", "[backend]") {
+TEST_CASE("backend wait_fd waits for the events of its mask, and takes nothing", "[backend]") {
   machine m;
   auto socket = make_socket_pair();
-  trial in(verb::wait_fd, socket.first(), nullptr, 0, POLLIN);
-  m.submit(in);  // it is writable all the time
+  trial readiness(verb::wait_fd, socket.first(), nullptr, 0, POLLIN);
+  m.submit(readiness);  // it is writable all the time
   m.look();
-  CHECK(in.ends == 0);
+  CHECK(readiness.ends == 0);
   put(socket.second(), "abc");
-  CHECK(m.result_of(in) == POLLIN);
+  CHECK(m.result_of(readiness) == POLLIN);
   CHECK(testing::take_all(socket.first()) == "abc");
 
-  trial given_up(verb::wait_fd, socket.first(), nullptr, 0, POLLIN);
-  m.submit(given_up);
+  trial victim(verb::wait_fd, socket.first(), nullptr, 0, POLLIN);
+  m.submit(victim);
   m.look();
-  CHECK(m.cancel(given_up) == -ECANCELED);
+  CHECK(m.cancel(victim) == -ECANCELED);
 }

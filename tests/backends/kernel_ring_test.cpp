@@ -23,15 +23,15 @@ namespace {
 class without {
  public:
   explicit without(const std::string& words) {
-    if (const char* set = std::getenv("MOTET_DISABLE")) before_ = set;
-    ::setenv("MOTET_DISABLE", (before_ + "," + words).c_str(), 1);
+    if (const char* words_set = std::getenv("MOTET_DISABLE")) old_words_ = words_set;
+    ::setenv("MOTET_DISABLE", (old_words_ + "," + words).c_str(), 1);
   }
   without(const without&) = delete;
   without& operator=(const without&) = delete;
-  ~without() { ::setenv("MOTET_DISABLE", before_.c_str(), 1); }
+  ~without() { ::setenv("MOTET_DISABLE", old_words_.c_str(), 1); }
 
  private:
-  std::string before_;
+  std::string old_words_;
 };
 
 bool kernel_is_at_least(int major, int minor) {
@@ -45,19 +45,19 @@ bool kernel_is_at_least(int major, int minor) {
 
 /// Every entry is used several times, and comes back as it was sent.
 void passes_entries(kernel_ring& ring, std::uint64_t count) {
-  std::uint64_t sent = 0;
+  std::uint64_t submissions = 0;
   for (std::uint64_t back = 0; back < count;) {
-    while (sent < count) {
+    while (submissions < count) {
       io_uring_sqe* entry = ring.entry();
       if (entry == nullptr) break;
       ::io_uring_prep_nop(entry);
-      entry->user_data = ++sent;
+      entry->user_data = ++submissions;
     }
     ring.enter_and_wait(clock::time_point::max());
-    io_uring_cqe* done = nullptr;
-    while (::io_uring_peek_cqe(ring.get(), &done) == 0) {
-      REQUIRE(done->user_data == ++back);
-      ::io_uring_cqe_seen(ring.get(), done);
+    io_uring_cqe* completion = nullptr;
+    while (::io_uring_peek_cqe(ring.get(), &completion) == 0) {
+      REQUIRE(completion->user_data == ++back);
+      ::io_uring_cqe_seen(ring.get(), completion);
     }
   }
 }
@@ -86,21 +86,20 @@ backend_options small() {
 
 }  // namespace
 
-TEST_CASE("a ring uses what the kernel has, and each can be switched off", "[ring]") {
+TEST_CASE("kernel_ring uses what the kernel has, and each feature can be switched off", "[ring]") {
   const bool masked = testing::disabled("no_sqarray");
   const bool no_array = kernel_is_at_least(6, 6) && !testing::disabled("defer_taskrun") && !masked;
-  const unsigned waiting = masked
-                               ? 0
-                               : (kernel_is_at_least(6, 12) ? detail::enter_absolute_timer : 0U) |
-                                     (kernel_is_at_least(6, 15) ? detail::enter_no_iowait : 0U);
+  const unsigned flags = masked ? 0
+                                : (kernel_is_at_least(6, 12) ? detail::enter_absolute_timer : 0U) |
+                                      (kernel_is_at_least(6, 15) ? detail::enter_no_iowait : 0U);
   kernel_ring whole(small());
   CHECK(((whole.get()->flags & detail::setup_no_sqarray) != 0) == no_array);
-  CHECK(whole.waiting_flags() == waiting);
+  CHECK(whole.waiting_flags() == flags);
   works(whole);
 
   for (const char* words : {"no_sqarray", "absolute_timeouts", "no_iowait", "registered_ring",
                             "defer_taskrun", "no_sqarray,absolute_timeouts,no_iowait"}) {
-    const without these(words);
+    const without setting(words);
     kernel_ring ring(small());
     const std::string_view list = words;
     if (list.find("no_sqarray") != list.npos) {

@@ -56,50 +56,50 @@ class machine {
  public:
   explicit machine(const backend_options& sizes = {})
       : wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
-    const char* wanted = std::getenv("MOTET_BACKEND");
-    if (wanted != nullptr && std::string_view(wanted) == "poll") {
+    const char* name = std::getenv("MOTET_BACKEND");
+    if (name != nullptr && std::string_view(name) == "poll") {
       kernel_ = std::make_unique<poll_backend>();
     } else {
-      kernel_ = detail::make_backend(wanted == nullptr ? "" : wanted, sizes);
+      kernel_ = detail::make_backend(name == nullptr ? "" : name, sizes);
     }
     kernel_->listen(wake_.get());
   }
 
   backend& kernel() { return *kernel_; }
 
-  void submit(trial& each) {
-    if (kernel_->submit(each.op)) ++each.ends;
+  void submit(trial& attempt) {
+    if (kernel_->submit(attempt.op)) ++attempt.ends;
   }
   void poll(time_point deadline) {
-    completions done;
-    kernel_->poll(deadline, done);
-    while (operation* op = done.pop()) ++static_cast<trial*>(op->owner)->ends;
+    completions list;
+    kernel_->poll(deadline, list);
+    while (operation* op = list.pop()) ++static_cast<trial*>(op->owner)->ends;
   }
   /// Looks a few times without waiting: what comes back wrongly would come now.
   void look() {
     for (int i = 0; i < 4; ++i) poll(time_point::min());
   }
-  void wait_for(const trial& each) {
-    while (each.ends == 0) poll(time_point::max());
+  void wait_for(const trial& attempt) {
+    while (attempt.ends == 0) poll(time_point::max());
   }
   /// Returns: the result of an operation that came back once.
-  std::int32_t result_of(trial& each) {
-    wait_for(each);
+  std::int32_t result_of(trial& attempt) {
+    wait_for(attempt);
     look();
-    REQUIRE(each.ends == 1);
-    return each.op.result;
+    REQUIRE(attempt.ends == 1);
+    return attempt.op.result;
   }
-  std::int32_t perform(trial& each) {
-    submit(each);
-    return result_of(each);
+  std::int32_t perform(trial& attempt) {
+    submit(attempt);
+    return result_of(attempt);
   }
-  std::int32_t cancel(trial& each) {
-    kernel_->cancel(each.op);
-    return result_of(each);
+  std::int32_t cancel(trial& attempt) {
+    kernel_->cancel(attempt.op);
+    return result_of(attempt);
   }
   void wake() const {
-    const std::uint64_t one = 1;
-    REQUIRE(::write(wake_.get(), &one, sizeof one) == sizeof one);
+    const std::uint64_t value = 1;
+    REQUIRE(::write(wake_.get(), &value, sizeof value) == sizeof value);
   }
 
  private:
@@ -109,9 +109,9 @@ class machine {
 
 /// Returns: the result of an operation, which is done by a plain call if the backend leaves it to a
 ///          thread that may be blocked.
-inline std::int32_t done_anyhow(machine& m, trial& each) {
-  const std::int32_t result = m.perform(each);
-  return result == operation::would_block_thread ? detail::call_and_block(each.op) : result;
+inline std::int32_t done_anyhow(machine& m, trial& attempt) {
+  const std::int32_t result = m.perform(attempt);
+  return result == operation::would_block_thread ? detail::call_and_block(attempt.op) : result;
 }
 
 /// `first` reads what `second` writes.
@@ -156,17 +156,17 @@ struct block {
     halves[0] = {bytes.data(), size / 2};
     halves[1] = {bytes.data() + size / 2, size - size / 2};
   }
-  void describe(trial& each, verb kind, int fd) {
+  void describe(trial& attempt, verb kind, int fd) {
     const bool vectored = kind == verb::readv || kind == verb::writev;
-    each.op.kind = kind;
-    each.op.fd = fd;
-    each.op.flags = kind == verb::send ? MSG_NOSIGNAL : 0;
+    attempt.op.kind = kind;
+    attempt.op.fd = fd;
+    attempt.op.flags = kind == verb::send ? MSG_NOSIGNAL : 0;
     if (vectored) {
-      each.op.vectors = halves.data();
-      each.op.length = 2;
+      attempt.op.vectors = halves.data();
+      attempt.op.length = 2;
     } else {
-      each.op.buffer = bytes.data();
-      each.op.length = static_cast<std::uint32_t>(bytes.size());
+      attempt.op.buffer = bytes.data();
+      attempt.op.length = static_cast<std::uint32_t>(bytes.size());
     }
   }
   std::string bytes;
@@ -177,11 +177,11 @@ inline void put(int fd, std::string_view text) {
   REQUIRE(::write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size()));
 }
 
-inline void describe_connect(trial& each, int fd, const sockaddr_in& address) {
-  each.op.kind = verb::connect;
-  each.op.fd = fd;
-  each.op.address = const_cast<sockaddr*>(reinterpret_cast<const sockaddr*>(&address));
-  each.op.length = sizeof address;
+inline void describe_connect(trial& attempt, int fd, const sockaddr_in& address) {
+  attempt.op.kind = verb::connect;
+  attempt.op.fd = fd;
+  attempt.op.address = const_cast<sockaddr*>(reinterpret_cast<const sockaddr*>(&address));
+  attempt.op.length = sizeof address;
 }
 
 inline std::atomic<int> signals_seen{0};
@@ -193,15 +193,15 @@ class counted_signal {
     signals_seen = 0;
     struct sigaction counting{};
     counting.sa_handler = [](int) { ++signals_seen; };
-    ::sigaction(number, &counting, &before_);
+    ::sigaction(number, &counting, &old_action_);
   }
   counted_signal(const counted_signal&) = delete;
   counted_signal& operator=(const counted_signal&) = delete;
-  ~counted_signal() { ::sigaction(number_, &before_, nullptr); }
+  ~counted_signal() { ::sigaction(number_, &old_action_, nullptr); }
 
  private:
   int number_;
-  struct sigaction before_{};
+  struct sigaction old_action_{};
 };
 
 }  // namespace testing

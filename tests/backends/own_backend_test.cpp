@@ -24,44 +24,45 @@ using testing::read_text;
 
 namespace {
 
-options over_poll(int& made) {
-  options chosen;
-  chosen.make_backend = [&made](const backend_options&) {
-    ++made;
+options over_poll(int& count) {
+  options settings;
+  settings.make_backend = [&count](const backend_options&) {
+    ++count;
     return std::make_unique<poll_backend>();
   };
-  return chosen;
+  return settings;
 }
 
 }  // namespace
 
-TEST_CASE("a program runs on a backend of its own", "[backend]") {
-  int made = 0;
-  run(over_poll(made), [] {
+TEST_CASE("options::make_backend runs a program on a backend of its own", "[backend]") {
+  int count = 0;
+  run(over_poll(count), [] {
     CHECK(backend_name() == "poll");
     const auto pipe = make_pipe();
     auto reader = spin([&] { return read_text(pipe.first()); });
     sleep_for(1ms);
     io::write(pipe.second(), bytes_of("abc"));
     CHECK(reader.await() == "abc");
-    const auto from = clock::now();
+    const auto start = clock::now();
     CHECK_THROWS_AS(with_timeout(5ms, [&] { read_text(pipe.first()); }), timed_out);
-    CHECK(clock::now() - from >= 5ms);
+    CHECK(clock::now() - start >= 5ms);
     CHECK(offload([] { return 7; }) == 7);
   });
-  CHECK(made == 1);
+  CHECK(count == 1);
 }
 
-TEST_CASE("each thread makes a backend of its own, and a forked child another", "[backend]") {
-  int made = 0;
-  run(over_poll(made), [&] {
-    thread other(over_poll(made), [] { CHECK(backend_name() == "poll"); });
-    other.await();
-    CHECK(made == 2);
+TEST_CASE("options::make_backend makes a backend for each thread and for a forked child",
+          "[backend]") {
+  int count = 0;
+  run(over_poll(count), [&] {
+    thread worker(over_poll(count), [] { CHECK(backend_name() == "poll"); });
+    worker.await();
+    CHECK(count == 2);
     const pid_t child = ::fork();
     if (child == 0) {
       sleep_for(1ms);
-      ::_exit(made == 3 && backend_name() == "poll" ? 0 : 1);
+      ::_exit(count == 3 && backend_name() == "poll" ? 0 : 1);
     }
     int status = -1;
     CHECK(::waitpid(child, &status, 0) == child);
@@ -69,13 +70,13 @@ TEST_CASE("each thread makes a backend of its own, and a forked child another", 
   });
 }
 
-TEST_CASE("a factory that makes no backend is told so, and its exceptions are thrown",
+TEST_CASE("options::make_backend rejects a null backend, and throws what the factory throws",
           "[backend]") {
-  options chosen;
-  chosen.make_backend = [](const backend_options&) { return std::unique_ptr<backend>(); };
-  CHECK_THROWS_AS(run(chosen, [] {}), std::invalid_argument);
-  chosen.make_backend = [](const backend_options&) -> std::unique_ptr<backend> {
+  options settings;
+  settings.make_backend = [](const backend_options&) { return std::unique_ptr<backend>(); };
+  CHECK_THROWS_AS(run(settings, [] {}), std::invalid_argument);
+  settings.make_backend = [](const backend_options&) -> std::unique_ptr<backend> {
     throw std::runtime_error("no kernel today");
   };
-  CHECK_THROWS_WITH(run(chosen, [] {}), "no kernel today");
+  CHECK_THROWS_WITH(run(settings, [] {}), "no kernel today");
 }

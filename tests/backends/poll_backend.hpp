@@ -23,32 +23,32 @@ class poll_backend : public motet::backend {
 
   bool submit(motet::operation& op) noexcept override {
     if (attempt(op)) return true;
-    waiting_.push_back(&op);
+    operations_.push_back(&op);
     return false;
   }
 
   void cancel(motet::operation& op) noexcept override {
-    if (std::erase(waiting_, &op) == 0) return;
+    if (std::erase(operations_, &op) == 0) return;
     op.result = -ECANCELED;
-    over_.push(op);
+    results_.push(op);
   }
 
-  void poll(time_point deadline, motet::completions& done) override {
+  void poll(time_point deadline, motet::completions& completed) override {
     try_all();
-    const bool waits = over_.empty() && !woken() && deadline != time_point::min();
+    const bool waits = results_.empty() && !woken() && deadline != time_point::min();
     if (waits) {
       wait_until(deadline);
       woken();
       try_all();
     }
-    done.append(over_);
+    completed.append(results_);
   }
 
  private:
   void try_all() {
-    std::erase_if(waiting_, [this](motet::operation* op) {
+    std::erase_if(operations_, [this](motet::operation* op) {
       const bool ended = attempt(*op);
-      if (ended) over_.push(*op);
+      if (ended) results_.push(*op);
       return ended;
     });
   }
@@ -61,16 +61,16 @@ class poll_backend : public motet::backend {
 
   void wait_until(time_point deadline) {
     std::vector<pollfd> looks{{wake_, POLLIN, 0}};
-    for (const motet::operation* op : waiting_) looks.push_back({op->fd, readiness_of(*op), 0});
-    const auto left = std::max(deadline - now(), std::chrono::nanoseconds(0));
-    const auto whole = std::chrono::floor<std::chrono::seconds>(left);
-    const timespec limit{whole.count(), (left - whole).count()};
+    for (const motet::operation* op : operations_) looks.push_back({op->fd, readiness_of(*op), 0});
+    const auto remaining = std::max(deadline - now(), std::chrono::nanoseconds(0));
+    const auto whole = std::chrono::floor<std::chrono::seconds>(remaining);
+    const timespec limit{whole.count(), (remaining - whole).count()};
     ::ppoll(looks.data(), looks.size(), deadline == time_point::max() ? nullptr : &limit, nullptr);
   }
 
   int wake_ = -1;
-  std::vector<motet::operation*> waiting_;
-  motet::completions over_;
+  std::vector<motet::operation*> operations_;
+  motet::completions results_;
 };
 
 }  // namespace testing

@@ -41,95 +41,96 @@ using testing::writing_verbs;
 namespace {
 
 bool is_pending(int signal) {
-  sigset_t pending;
-  ::sigpending(&pending);
-  return ::sigismember(&pending, signal) == 1;
+  sigset_t signals;
+  ::sigpending(&signals);
+  return ::sigismember(&signals, signal) == 1;
 }
 
 }  // namespace
 
-TEST_CASE("a read ends once with what is there, and waits if nothing is", "[backend]") {
+TEST_CASE("backend read ends once with the bytes that are there, or waits for some", "[backend]") {
   machine m;
-  for (connected& each : all_kinds()) {
-    const int mode = ::fcntl(each.ends.first(), F_GETFL);
-    for (const verb kind : reading_verbs(each.socket)) {
-      INFO(each.kind << ", verb " << static_cast<int>(kind));
+  for (connected& pair : all_kinds()) {
+    const int mode = ::fcntl(pair.ends.first(), F_GETFL);
+    for (const verb kind : reading_verbs(pair.socket)) {
+      INFO(pair.kind << ", verb " << static_cast<int>(kind));
       block ready(8);
       trial at_once;
-      ready.describe(at_once, kind, each.ends.first());
-      put(each.ends.second(), "abc");
+      ready.describe(at_once, kind, pair.ends.first());
+      put(pair.ends.second(), "abc");
       CHECK(m.perform(at_once) == 3);
       CHECK(ready.bytes == "abc.....");
 
-      block later(8);
-      trial waiting;
-      later.describe(waiting, kind, each.ends.first());
-      m.submit(waiting);
+      block next_block(8);
+      trial second;
+      next_block.describe(second, kind, pair.ends.first());
+      m.submit(second);
       m.look();
-      CHECK(waiting.ends == 0);
-      put(each.ends.second(), "defgh");
-      CHECK(m.result_of(waiting) == 5);
-      CHECK(later.bytes == "defgh...");
+      CHECK(second.ends == 0);
+      put(pair.ends.second(), "defgh");
+      CHECK(m.result_of(second) == 5);
+      CHECK(next_block.bytes == "defgh...");
     }
-    CHECK(::fcntl(each.ends.first(), F_GETFL) == mode);
+    CHECK(::fcntl(pair.ends.first(), F_GETFL) == mode);
   }
 }
 
-TEST_CASE("a write ends once, and waits if there is no room", "[backend]") {
+TEST_CASE("backend write ends once, and waits while there is no room", "[backend]") {
   machine m;
-  for (connected& each : all_kinds()) {
-    const int mode = ::fcntl(each.ends.second(), F_GETFL);
-    for (const verb kind : writing_verbs(each.socket)) {
-      INFO(each.kind << ", verb " << static_cast<int>(kind));
+  for (connected& pair : all_kinds()) {
+    const int mode = ::fcntl(pair.ends.second(), F_GETFL);
+    for (const verb kind : writing_verbs(pair.socket)) {
+      INFO(pair.kind << ", verb " << static_cast<int>(kind));
       block text(6, 'x');
       trial at_once;
-      text.describe(at_once, kind, each.ends.second());
+      text.describe(at_once, kind, pair.ends.second());
       CHECK(m.perform(at_once) == 6);
-      CHECK(testing::take_all(each.ends.first()) == "xxxxxx");
+      CHECK(testing::take_all(pair.ends.first()) == "xxxxxx");
 
-      testing::fill(each.ends.second());
-      trial waiting;
-      text.describe(waiting, kind, each.ends.second());
-      m.submit(waiting);
+      testing::fill(pair.ends.second());
+      trial second;
+      text.describe(second, kind, pair.ends.second());
+      m.submit(second);
       m.look();
-      CHECK(waiting.ends == 0);
+      CHECK(second.ends == 0);
       // A kernel may write as soon as there is room: then the text is taken with what filled it.
-      std::string taken = testing::take_all(each.ends.first());
-      CHECK(m.result_of(waiting) == 6);
-      taken += testing::take_all(each.ends.first());
-      CHECK(taken.substr(taken.size() - 6) == "xxxxxx");
-      CHECK(std::count(taken.begin(), taken.end(), 'x') == 6);
+      std::string bytes = testing::take_all(pair.ends.first());
+      CHECK(m.result_of(second) == 6);
+      bytes += testing::take_all(pair.ends.first());
+      CHECK(bytes.substr(bytes.size() - 6) == "xxxxxx");
+      CHECK(std::count(bytes.begin(), bytes.end(), 'x') == 6);
     }
-    CHECK(::fcntl(each.ends.second(), F_GETFL) == mode);
+    CHECK(::fcntl(pair.ends.second(), F_GETFL) == mode);
   }
 }
 
-TEST_CASE("a write of more than there is room for writes a part and says how much", "[backend]") {
+TEST_CASE("backend write returns how much it wrote if there is little room", "[backend]") {
   machine m;
-  for (connected& each : all_kinds()) {
-    for (const verb kind : writing_verbs(each.socket)) {
-      INFO(each.kind << ", verb " << static_cast<int>(kind));
+  for (connected& pair : all_kinds()) {
+    for (const verb kind : writing_verbs(pair.socket)) {
+      INFO(pair.kind << ", verb " << static_cast<int>(kind));
       block large(std::size_t{8} << 20, 'x');
       trial part;
-      large.describe(part, kind, each.ends.second());
-      const std::int32_t written = m.perform(part);
-      CHECK(written > 0);
-      CHECK(written < 8 << 20);
-      CHECK(testing::take_all(each.ends.first()).size() == static_cast<std::size_t>(written));
+      large.describe(part, kind, pair.ends.second());
+      const std::int32_t length = m.perform(part);
+      CHECK(length > 0);
+      CHECK(length < 8 << 20);
+      CHECK(testing::take_all(pair.ends.first()).size() == static_cast<std::size_t>(length));
     }
   }
 }
 
-TEST_CASE("a read at the end of the stream gives nothing, before and while it waits", "[backend]") {
+TEST_CASE("backend read returns 0 at the end of the stream, before and while it waits",
+          "[backend]") {
   machine m;
   for (const bool waits : {false, true}) {
-    for (connected& each : all_kinds()) {
-      for (const verb kind : reading_verbs(each.socket)) {
-        INFO(each.kind << ", verb " << static_cast<int>(kind) << ", waits: " << waits);
-        auto ends = each.make();
-        block into(8);
+    for (connected& pair : all_kinds()) {
+      for (const verb kind : reading_verbs(pair.socket)) {
+        INFO(pair.kind << ", verb " << static_cast<int>(kind) << ", waits: " << waits);
+        auto ends = pair.make();
+        block buffer(8);
         trial last;
-        into.describe(last, kind, ends.first());
+        buffer.describe(last, kind, ends.first());
         if (waits) {
           m.submit(last);
           m.look();
@@ -143,28 +144,28 @@ TEST_CASE("a read at the end of the stream gives nothing, before and while it wa
   }
 }
 
-TEST_CASE("bytes sent before the end of the stream are read before it", "[backend]") {
+TEST_CASE("backend read returns the bytes before the end of the stream", "[backend]") {
   machine m;
-  for (connected& each : all_kinds()) {
-    INFO(each.kind);
-    put(each.ends.second(), "last words");
-    each.ends.close_second();
-    block into(64);
+  for (connected& pair : all_kinds()) {
+    INFO(pair.kind);
+    put(pair.ends.second(), "last words");
+    pair.ends.close_second();
+    block buffer(64);
     trial first;
-    into.describe(first, verb::read, each.ends.first());
+    buffer.describe(first, verb::read, pair.ends.first());
     CHECK(m.perform(first) == 10);
     trial second;
-    into.describe(second, verb::read, each.ends.first());
+    buffer.describe(second, verb::read, pair.ends.first());
     CHECK(m.perform(second) == 0);
   }
 }
 
-TEST_CASE("every verb on a closed descriptor is a bad descriptor", "[backend]") {
+TEST_CASE("backend verbs return EBADF for a closed descriptor", "[backend]") {
   machine m;
-  int closed = -1;
+  int old_number = -1;
   {
-    const auto gone = make_socket_pair();
-    closed = gone.first();
+    const auto old_pair = make_socket_pair();
+    old_number = old_pair.first();
   }
   std::byte buffer[8];
   iovec vectors{buffer, sizeof buffer};
@@ -175,7 +176,7 @@ TEST_CASE("every verb on a closed descriptor is a bad descriptor", "[backend]") 
   const sockaddr_in nowhere = testing::loopback_address(1);
   for (int kind = 0; kind <= static_cast<int>(verb::wait_fd); ++kind) {
     INFO("verb " << kind);
-    trial refused(static_cast<verb>(kind), closed, buffer, sizeof buffer);
+    trial refused(static_cast<verb>(kind), old_number, buffer, sizeof buffer);
     using detail::payload;
     const payload carried = detail::row_of(refused.op.kind).carries;
     if (carried == payload::vectors) {
@@ -184,7 +185,7 @@ TEST_CASE("every verb on a closed descriptor is a bad descriptor", "[backend]") 
     }
     if (carried == payload::message) refused.op.message = &message;
     if (carried == payload::peer) refused.op.address = nullptr;
-    if (carried == payload::address) describe_connect(refused, closed, nowhere);
+    if (carried == payload::address) describe_connect(refused, old_number, nowhere);
     if (detail::has_path(refused.op)) {
       refused.op.path = "name";
       refused.op.length = 0;
@@ -196,7 +197,7 @@ TEST_CASE("every verb on a closed descriptor is a bad descriptor", "[backend]") 
   }
 }
 
-TEST_CASE("an operation sees the descriptor that has the number now", "[backend]") {
+TEST_CASE("backend operations use the descriptor that has the number now", "[backend]") {
   machine m;
   std::byte buffer[8];
   int number = -1;
@@ -213,33 +214,33 @@ TEST_CASE("an operation sees the descriptor that has the number now", "[backend]
   }
 }
 
-TEST_CASE("a duplicate of a closed descriptor does not disturb its number's next owner",
+TEST_CASE("backend operations are not disturbed by a duplicate of a closed descriptor",
           "[backend]") {
   machine m;
   std::byte buffer[8];
   auto old = make_pipe();
   const fd duplicate(::dup(old.first()));
-  trial before(verb::read, old.first(), buffer, sizeof buffer);
-  m.submit(before);
+  trial first(verb::read, old.first(), buffer, sizeof buffer);
+  m.submit(first);
   m.look();
   put(old.second(), "x");
-  REQUIRE(m.result_of(before) == 1);
+  REQUIRE(m.result_of(first) == 1);
   const int number = old.first();
   old.close_first();
 
   auto fresh = make_pipe();
   REQUIRE(fresh.first() == number);
-  trial after(verb::read, fresh.first(), buffer, sizeof buffer);
-  m.submit(after);
+  trial second(verb::read, fresh.first(), buffer, sizeof buffer);
+  m.submit(second);
   put(old.second(), "for the duplicate");
   m.look();
-  CHECK(after.ends == 0);
+  CHECK(second.ends == 0);
   put(fresh.second(), "y");
-  CHECK(m.result_of(after) == 1);
+  CHECK(m.result_of(second) == 1);
   CHECK(buffer[0] == std::byte{'y'});
 }
 
-TEST_CASE("MSG_DONTWAIT answers instead of waiting", "[backend]") {
+TEST_CASE("backend recv and send with MSG_DONTWAIT return instead of waiting", "[backend]") {
   machine m;
   for (const int mode : {0, static_cast<int>(SOCK_NONBLOCK)}) {
     auto ends = make_socket_pair(mode);
@@ -249,12 +250,12 @@ TEST_CASE("MSG_DONTWAIT answers instead of waiting", "[backend]") {
     testing::fill(ends.second());
     trial full(verb::send, ends.second(), &byte, 1, MSG_DONTWAIT | MSG_NOSIGNAL);
     CHECK(m.perform(full) == -EAGAIN);
-    trial some(verb::recv, ends.first(), &byte, 1, MSG_DONTWAIT);
-    CHECK(m.perform(some) == 1);
+    trial third(verb::recv, ends.first(), &byte, 1, MSG_DONTWAIT);
+    CHECK(m.perform(third) == 1);
   }
 }
 
-TEST_CASE("MSG_PEEK leaves the bytes where they are", "[backend]") {
+TEST_CASE("backend recv with MSG_PEEK leaves the bytes where they are", "[backend]") {
   machine m;
   auto ends = make_socket_pair();
   char byte = '.';
@@ -267,32 +268,32 @@ TEST_CASE("MSG_PEEK leaves the bytes where they are", "[backend]") {
   CHECK(testing::take_all(ends.first()) == "xy");
 }
 
-TEST_CASE("two readers of one descriptor get one byte each", "[backend]") {
+TEST_CASE("backend read of one descriptor by two readers gives each one byte", "[backend]") {
   machine m;
-  for (connected& each : all_kinds()) {
-    INFO(each.kind);
+  for (connected& pair : all_kinds()) {
+    INFO(pair.kind);
     char bytes[2] = {'.', '.'};
-    trial first(verb::read, each.ends.first(), &bytes[0], 1);
-    trial second(verb::read, each.ends.first(), &bytes[1], 1);
+    trial first(verb::read, pair.ends.first(), &bytes[0], 1);
+    trial second(verb::read, pair.ends.first(), &bytes[1], 1);
     m.submit(first);
     m.submit(second);
     m.look();
     CHECK(first.ends + second.ends == 0);
-    put(each.ends.second(), "ab");
+    put(pair.ends.second(), "ab");
     CHECK(m.result_of(first) == 1);
     CHECK(m.result_of(second) == 1);
     CHECK(bytes[0] + bytes[1] == 'a' + 'b');
   }
 }
 
-TEST_CASE("a reader and a writer of one socket do not end each other", "[backend]") {
+TEST_CASE("backend read and write of one socket do not end each other", "[backend]") {
   machine m;
   auto ends = make_socket_pair();
   testing::fill(ends.first());
-  char in = '.';
-  char out = 'o';
-  trial read(verb::read, ends.first(), &in, 1);
-  trial write(verb::write, ends.first(), &out, 1);
+  char input = '.';
+  char output = 'o';
+  trial read(verb::read, ends.first(), &input, 1);
+  trial write(verb::write, ends.first(), &output, 1);
   m.submit(read);
   m.submit(write);
   put(ends.second(), "i");
@@ -303,7 +304,7 @@ TEST_CASE("a reader and a writer of one socket do not end each other", "[backend
   CHECK(read.ends == 1);
 }
 
-TEST_CASE("a regular file is read and written at its current position", "[backend]") {
+TEST_CASE("backend read and write use the current position of a regular file", "[backend]") {
   machine m;
   std::string name = std::filesystem::temp_directory_path() / "motet-backend-XXXXXX";
   const fd file(::mkostemp(name.data(), O_CLOEXEC));
@@ -315,24 +316,24 @@ TEST_CASE("a regular file is read and written at its current position", "[backen
   trial rest(verb::write, file.get(), text.data() + 5, 6);
   CHECK(done_anyhow(m, rest) == 6);
   REQUIRE(::lseek(file.get(), 0, SEEK_SET) == 0);
-  block into(64);
+  block buffer(64);
   trial read;
-  into.describe(read, verb::readv, file.get());
+  buffer.describe(read, verb::readv, file.get());
   CHECK(done_anyhow(m, read) == 11);
-  CHECK(into.bytes.substr(0, 11) == text);
-  trial end(verb::read, file.get(), into.bytes.data(), 1);
+  CHECK(buffer.bytes.substr(0, 11) == text);
+  trial end(verb::read, file.get(), buffer.bytes.data(), 1);
   CHECK(done_anyhow(m, end) == 0);
 }
 
-TEST_CASE("files are made, sized, described, renamed and taken away alike", "[backend]") {
+TEST_CASE("backend verbs make, size, describe, rename and remove files alike", "[backend]") {
   machine m;
   std::string directory = std::filesystem::temp_directory_path() / "motet-backend-XXXXXX";
   REQUIRE(::mkdtemp(directory.data()) != nullptr);
   const fd top(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   const auto on_path = [&](verb kind, const char* path, int flags, unsigned number) {
-    trial each(kind, top.get(), nullptr, number, flags);
-    each.op.path = path;
-    return done_anyhow(m, each);
+    trial attempt(kind, top.get(), nullptr, number, flags);
+    attempt.op.path = path;
+    return done_anyhow(m, attempt);
   };
   CHECK(on_path(verb::mkdirat, "below", 0, 0700) == 0);
   CHECK(on_path(verb::mkdirat, "below", 0, 0700) == -EEXIST);
@@ -359,14 +360,14 @@ TEST_CASE("files are made, sized, described, renamed and taken away alike", "[ba
   CHECK(::rmdir(directory.c_str()) == 0);
 }
 
-TEST_CASE("what nobody will read is an error and not a signal", "[backend]") {
+TEST_CASE("backend write returns EPIPE without a signal if nobody will read", "[backend]") {
   machine m;
   const counted_signal pipes(SIGPIPE);
   for (const bool waits : {false, true}) {
-    for (connected& each : all_kinds()) {
-      for (const verb kind : writing_verbs(each.socket)) {
-        auto ends = each.make();
-        INFO(each.kind << ", verb " << static_cast<int>(kind) << ", waits: " << waits);
+    for (connected& pair : all_kinds()) {
+      for (const verb kind : writing_verbs(pair.socket)) {
+        auto ends = pair.make();
+        INFO(pair.kind << ", verb " << static_cast<int>(kind) << ", waits: " << waits);
         block text(8, 'x');
         trial write;
         text.describe(write, kind, ends.second());
@@ -385,14 +386,13 @@ TEST_CASE("what nobody will read is an error and not a signal", "[backend]") {
   CHECK(signals_seen == 0);
 }
 
-TEST_CASE("a signal that was pending before a write is pending afterwards, and no other",
-          "[backend]") {
+TEST_CASE("backend write leaves a pending signal pending, and raises no other", "[backend]") {
   machine m;
   sigset_t pipes;
-  sigset_t before;
+  sigset_t old_mask;
   ::sigemptyset(&pipes);
   ::sigaddset(&pipes, SIGPIPE);
-  ::pthread_sigmask(SIG_BLOCK, &pipes, &before);
+  ::pthread_sigmask(SIG_BLOCK, &pipes, &old_mask);
   auto ends = make_pipe();
   ends.close_first();
   char byte = 'x';
@@ -409,10 +409,10 @@ TEST_CASE("a signal that was pending before a write is pending afterwards, and n
   }
   const timespec at_once{};
   ::sigtimedwait(&pipes, nullptr, &at_once);
-  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  ::pthread_sigmask(SIG_SETMASK, &old_mask, nullptr);
 }
 
-TEST_CASE("eventfd and timerfd are descriptors like any other", "[backend]") {
+TEST_CASE("backend verbs work on eventfd and timerfd as on other descriptors", "[backend]") {
   machine m;
   for (const int mode : {0, static_cast<int>(EFD_NONBLOCK)}) {
     INFO("mode " << mode);

@@ -56,10 +56,10 @@ struct client {
 
   void connect(std::uint16_t port) {
     const object<GInetAddress> host(g_inet_address_new_loopback(G_SOCKET_FAMILY_IPV4));
-    const object<GSocketAddress> to(g_inet_socket_address_new(host.get(), port));
+    const object<GSocketAddress> address(g_inet_socket_address_new(host.get(), port));
     const object<GSocketClient> maker(g_socket_client_new());
-    g_socket_client_connect_async(maker.get(), G_SOCKET_CONNECTABLE(to.get()), nullptr, &connected,
-                                  this);
+    g_socket_client_connect_async(maker.get(), G_SOCKET_CONNECTABLE(address.get()), nullptr,
+                                  &connected, this);
   }
 
   static void connected(GObject* source, GAsyncResult* result, gpointer self) {
@@ -69,20 +69,21 @@ struct client {
   }
 
   void ask() {
-    if (connection == nullptr || left-- == 0) {
+    if (connection == nullptr || remaining-- == 0) {
       connection.reset();
       if (--clients_left == 0) loop.quit();
       return;
     }
-    GOutputStream* out = g_io_stream_get_output_stream(G_IO_STREAM(connection.get()));
-    g_output_stream_write_all_async(out, "hello\n", 6, G_PRIORITY_DEFAULT, nullptr, &asked, this);
+    GOutputStream* stream = g_io_stream_get_output_stream(G_IO_STREAM(connection.get()));
+    g_output_stream_write_all_async(stream, "hello\n", 6, G_PRIORITY_DEFAULT, nullptr, &asked,
+                                    this);
   }
 
   static void asked(GObject* source, GAsyncResult* result, gpointer self) {
     auto& me = *static_cast<client*>(self);
     g_output_stream_write_all_finish(G_OUTPUT_STREAM(source), result, nullptr, nullptr);
-    GInputStream* in = g_io_stream_get_input_stream(G_IO_STREAM(me.connection.get()));
-    g_input_stream_read_all_async(in, me.text, sizeof me.text, G_PRIORITY_DEFAULT, nullptr,
+    GInputStream* stream = g_io_stream_get_input_stream(G_IO_STREAM(me.connection.get()));
+    g_input_stream_read_all_async(stream, me.text, sizeof me.text, G_PRIORITY_DEFAULT, nullptr,
                                   &answered, self);
   }
 
@@ -98,13 +99,14 @@ struct client {
   int& clients_left;
   object<GSocketConnection> connection;
   char text[7] = {};
-  int left = 20;
+  int remaining = 20;
   int right = 0;
 };
 
 }  // namespace
 
-TEST_CASE("one thread serves GLib's own clients by fibers, in GLib's loop", "[glib][embed]") {
+TEST_CASE("motet::run_ready() runs fibers in GLib's loop, which serve GLib's own clients",
+          "[glib][embed]") {
   if (testing::on_sim()) return;
   run([] {
     glib_loop loop;
@@ -115,20 +117,20 @@ TEST_CASE("one thread serves GLib's own clients by fibers, in GLib's loop", "[gl
         while (const auto line = lines.line()) peer.write_all(std::string(*line) + "!\n");
       });
     });
-    int left = 4;
-    std::vector<std::unique_ptr<client>> all;
+    int clients_left = 4;
+    std::vector<std::unique_ptr<client>> clients;
     for (int i = 0; i < 4; ++i) {
-      all.push_back(std::make_unique<client>(loop, left));
-      all.back()->connect(listener.local_endpoint().port());
+      clients.push_back(std::make_unique<client>(loop, clients_left));
+      clients.back()->connect(listener.local_endpoint().port());
     }
     loop.run();
-    for (const auto& each : all) CHECK(each->right == 20);
+    for (const auto& entry : clients) CHECK(entry->right == 20);
     server.cancel();
     CHECK_THROWS_AS(server.await(), fiber_cancelled);
   });
 }
 
-TEST_CASE("fibers and timers of GLib take turns", "[glib][embed]") {
+TEST_CASE("motet::run_ready() lets fibers and timers of GLib take turns", "[glib][embed]") {
   if (testing::on_sim()) return;
   run([] {
     glib_loop loop;

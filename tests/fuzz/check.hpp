@@ -13,8 +13,8 @@
 
 namespace fuzz {
 
-inline void require(bool kept) {
-  if (!kept) std::abort();
+inline void require(bool holds) {
+  if (!holds) std::abort();
 }
 
 /// What comes in parts, and all of it.
@@ -23,12 +23,12 @@ struct parts_and_all {
     while (input.remaining_bytes() > 0) {
       const auto size = input.ConsumeIntegralInRange<std::size_t>(1, 400);
       parts.push_back(input.ConsumeBytesAsString(size));
-      all += parts.back();
+      whole += parts.back();
     }
   }
 
   std::vector<std::string> parts;
-  std::string all;
+  std::string whole;
 };
 
 /// Requires that `understood`, which is called on the simulation, makes the same of the input in
@@ -37,13 +37,13 @@ struct parts_and_all {
 template <typename F>
 std::string same_in_parts(const std::uint8_t* data, std::size_t size, F understood) {
   FuzzedDataProvider input(data, size);
-  const parts_and_all given(input);
-  motet::options chosen;
-  chosen.backend = "sim";
-  return motet::run(chosen, [&] {
-    std::string found = understood(given.parts);
-    require(found == understood({given.all}));
-    return found;
+  const parts_and_all pieces(input);
+  motet::options settings;
+  settings.backend = "sim";
+  return motet::run(settings, [&] {
+    std::string result = understood(pieces.parts);
+    require(result == understood({pieces.whole}));
+    return result;
   });
 }
 

@@ -17,19 +17,19 @@ using motet::net::endpoint;
 namespace {
 
 bool is_numeric(const std::string& host) {
-  addrinfo wanted{};
-  wanted.ai_flags = AI_NUMERICHOST;
-  addrinfo* found = nullptr;
-  const bool numeric = ::getaddrinfo(host.c_str(), nullptr, &wanted, &found) == 0;
-  if (found != nullptr) ::freeaddrinfo(found);
+  addrinfo hints{};
+  hints.ai_flags = AI_NUMERICHOST;
+  addrinfo* results = nullptr;
+  const bool numeric = ::getaddrinfo(host.c_str(), nullptr, &hints, &results) == 0;
+  if (results != nullptr) ::freeaddrinfo(results);
   return numeric;
 }
 
 void resolve(const std::string& host, const std::string& service) {
-  for (const endpoint& each : motet::dns::resolve(host, service)) {
-    fuzz::require(endpoint::parse(each.to_string()) == each);
+  for (const endpoint& address : motet::dns::resolve(host, service)) {
+    fuzz::require(endpoint::parse(address.to_string()) == address);
     const bool number = service.find_first_not_of("0123456789") == service.npos;
-    if (number) fuzz::require(each.port() == std::stoi(service));
+    if (number) fuzz::require(address.port() == std::stoi(service));
   }
 }
 
@@ -42,9 +42,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const bool refused = host.empty() || service.empty() || host.find('\0') != host.npos ||
                        service.find('\0') != service.npos;
   if (!refused && !is_numeric(host)) return 0;
-  motet::options chosen;
-  chosen.backend = "sim";
-  motet::run(chosen, [&] {
+  motet::options settings;
+  settings.backend = "sim";
+  motet::run(settings, [&] {
     try {
       resolve(host, service);
       fuzz::require(!refused);

@@ -11,11 +11,11 @@ using motet::net::endpoint;
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   try {
-    const endpoint found =
+    const endpoint result =
         endpoint::parse(std::string_view(reinterpret_cast<const char*>(data), size));
-    const std::string text = found.to_string();
-    fuzz::require(endpoint::parse(text) == found);
-    fuzz::require(endpoint(found.address(), found.length()).to_string() == text);
+    const std::string text = result.to_string();
+    fuzz::require(endpoint::parse(text) == result);
+    fuzz::require(endpoint(result.address(), result.length()).to_string() == text);
   } catch (const std::invalid_argument&) {
   }
   return 0;

@@ -19,20 +19,20 @@ namespace {
 /// Returns: the status, the headers and the body, or how it failed.
 std::string understood(const std::vector<std::string>& parts) {
   scripted_stream stream(parts);
-  motet::detail::read_buffer in(motet::detail::input_of(stream), 600);
+  motet::detail::read_buffer buffer(motet::detail::input_of(stream), 600);
   motet::http::message_parser parser;
   motet::http::message_head head;
-  std::string found;
+  std::string result;
   try {
-    const auto text = in.until("\r\n\r\n", 500);
+    const auto text = buffer.until("\r\n\r\n", 500);
     if (!text.has_value() || !parser.parse_response(*text, 10, head)) return "no head";
-    found = std::to_string(head.status) + (head.keep_alive ? " kept" : " over");
-    for (const motet::http::field& each : head.headers) {
-      require(each.name.find_first_of("\r\n: ") == each.name.npos);
-      require(each.value.find_first_of("\r\n") == each.value.npos);
-      found.append(each.name).append("=").append(each.value).append(";");
+    result = std::to_string(head.status) + (head.keep_alive ? " kept" : " over");
+    for (const motet::http::field& field : head.headers) {
+      require(field.name.find_first_of("\r\n: ") == field.name.npos);
+      require(field.value.find_first_of("\r\n") == field.value.npos);
+      result.append(field.name).append("=").append(field.value).append(";");
     }
-    motet::http::body_reader body(in, parser);
+    motet::http::body_reader body(buffer, parser);
     if (head.chunked || head.length.has_value()) {
       require(!(head.chunked && head.length.has_value()));
       body.begin(head, 300, std::chrono::seconds(1));
@@ -41,14 +41,14 @@ std::string understood(const std::vector<std::string>& parts) {
     }
     std::array<std::byte, 7> piece;
     while (const std::size_t size = body.read(piece)) {
-      found.append(reinterpret_cast<const char*>(piece.data()), size);
+      result.append(reinterpret_cast<const char*>(piece.data()), size);
     }
     require(body.ended());
-    return found + " whole";
+    return result + " whole";
   } catch (const motet::http::status_error& error) {
     return "refused " + std::to_string(error.status());
   } catch (const motet::unexpected_eof&) {
-    return found + " cut";
+    return result + " cut";
   } catch (const motet::limit_exceeded&) {
     return "too large";
   }

@@ -26,8 +26,8 @@ std::string_view text_of(std::span<const std::byte> bytes) {
 /// A reader, and what is left of the stream by the model.
 class twin {
  public:
-  twin(scripted_stream& stream, std::string_view all, std::size_t limit)
-      : stream_(stream), in_(stream, limit), rest_(all), limit_(limit) {}
+  twin(scripted_stream& stream, std::string_view text, std::size_t limit)
+      : stream_(stream), reader_(stream, limit), rest_(text), limit_(limit) {}
 
   void act(FuzzedDataProvider& input) {
     try {
@@ -55,25 +55,25 @@ class twin {
   }
 
  private:
-  void take(std::string_view got, std::size_t size) {
-    require(got == rest_.substr(0, got.size()));
+  void take(std::string_view bytes, std::size_t size) {
+    require(bytes == rest_.substr(0, bytes.size()));
     rest_.remove_prefix(size);
   }
 
   void line() {
     const std::size_t end = rest_.find('\n');
     try {
-      const auto got = in_.line();
-      require(got.has_value() == !rest_.empty());
-      if (!got) return;
-      require(got->size() <= limit_);
+      const auto text = reader_.line();
+      require(text.has_value() == !rest_.empty());
+      if (!text) return;
+      require(text->size() <= limit_);
       if (end == rest_.npos) {
-        require(got->size() == rest_.size());
-        return take(*got, got->size());
+        require(text->size() == rest_.size());
+        return take(*text, text->size());
       }
       const bool two = end > 0 && rest_[end - 1] == '\r';
-      require(got->size() == end - (two ? 1 : 0));
-      take(*got, end + 1);
+      require(text->size() == end - (two ? 1 : 0));
+      take(*text, end + 1);
     } catch (const motet::limit_exceeded&) {
       const bool two = end != rest_.npos && end > 0 && rest_[end - 1] == '\r';
       require(std::min(end, rest_.size()) - (two ? 1 : 0) > limit_);
@@ -84,11 +84,11 @@ class twin {
     if (delimiter.empty()) return;
     const std::size_t end = rest_.find(delimiter);
     try {
-      const auto got = in_.until(delimiter);
-      require(got.has_value() == !rest_.empty());
-      if (!got) return;
-      require(got->size() == end && end <= limit_);
-      take(*got, end + delimiter.size());
+      const auto bytes = reader_.until(delimiter);
+      require(bytes.has_value() == !rest_.empty());
+      if (!bytes) return;
+      require(bytes->size() == end && end <= limit_);
+      take(*bytes, end + delimiter.size());
     } catch (const motet::limit_exceeded&) {
       require(std::min(end, rest_.size()) > limit_);
     } catch (const motet::unexpected_eof&) {
@@ -98,9 +98,9 @@ class twin {
 
   void exactly(std::size_t size) {
     try {
-      const std::string_view got = text_of(in_.exactly(size));
-      require(got.size() == size);
-      take(got, size);
+      const std::string_view bytes = text_of(reader_.exactly(size));
+      require(bytes.size() == size);
+      take(bytes, size);
     } catch (const motet::limit_exceeded&) {
       require(size > limit_);
     } catch (const motet::unexpected_eof&) {
@@ -110,9 +110,9 @@ class twin {
 
   void peek(std::size_t size) {
     try {
-      const std::string_view got = text_of(in_.peek(size));
-      require(got.size() >= std::min(size, rest_.size()));
-      take(got, 0);
+      const std::string_view bytes = text_of(reader_.peek(size));
+      require(bytes.size() >= std::min(size, rest_.size()));
+      take(bytes, 0);
     } catch (const motet::limit_exceeded&) {
       require(size > limit_);
     }
@@ -121,14 +121,14 @@ class twin {
   /// A skip that fails has dropped what came before the failure, and no more than was asked for.
   void skip(std::size_t size) {
     try {
-      in_.skip(size);
+      reader_.skip(size);
       require(size <= rest_.size());
       rest_.remove_prefix(size);
     } catch (const motet::unexpected_eof&) {
       require(size > rest_.size());
       rest_ = {};
     } catch (const std::system_error&) {
-      const std::string_view ahead = text_of(in_.peek(0));
+      const std::string_view ahead = text_of(reader_.peek(0));
       for (std::size_t dropped = 0; dropped <= size; ++dropped) {
         if (rest_.size() - dropped == ahead.size() + stream_.left()) {
           rest_.remove_prefix(dropped);
@@ -141,13 +141,13 @@ class twin {
 
   void read(std::size_t size) {
     std::vector<std::byte> room(size);
-    const std::size_t got = in_.read(room);
-    require(got <= size && (got == 0) == rest_.empty());
-    take(text_of(std::span(room).first(got)), got);
+    const std::size_t count = reader_.read(room);
+    require(count <= size && (count == 0) == rest_.empty());
+    take(text_of(std::span(room).first(count)), count);
   }
 
   scripted_stream& stream_;
-  reader<scripted_stream> in_;
+  reader<scripted_stream> reader_;
   std::string_view rest_;
   const std::size_t limit_;
   bool fails_ = false;
@@ -159,17 +159,17 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   FuzzedDataProvider input(data, size);
   const auto limit = input.ConsumeIntegralInRange<std::size_t>(1, longest);
   std::vector<std::string> parts;
-  std::string all;
+  std::string text;
   for (int i = input.ConsumeIntegralInRange(0, 8); i > 0; --i) {
     parts.push_back(input.ConsumeRandomLengthString(longest));
-    all += parts.back();
+    text += parts.back();
   }
-  motet::options chosen;
-  chosen.backend = "sim";
-  motet::run(chosen, [&] {
+  motet::options settings;
+  settings.backend = "sim";
+  motet::run(settings, [&] {
     scripted_stream stream(parts);
-    twin both(stream, all, limit);
-    while (input.remaining_bytes() > 0) both.act(input);
+    twin pair(stream, text, limit);
+    while (input.remaining_bytes() > 0) pair.act(input);
   });
   return 0;
 }

@@ -61,7 +61,7 @@ class scripted_listener {
   }
 
   std::int32_t accept_ready(motet::net::peer_address& peer) {
-    return left_-- > 0 ? take(peer) : -EAGAIN;
+    return ready_count_-- > 0 ? take(peer) : -EAGAIN;
   }
   void handle() {
     ++handled;
@@ -80,7 +80,7 @@ class scripted_listener {
   std::stop_source stop;
   int accepted = 0;
   int handled = 0;
-  int closed = 0;
+  int closings = 0;
   int fatal = 0;
 
  private:
@@ -97,17 +97,17 @@ class scripted_listener {
   }
 
   FuzzedDataProvider& input_;
-  int left_ = 3;
+  int ready_count_ = 3;
 };
 
 void serve(FuzzedDataProvider& input) {
   scripted_listener listener(input);
-  int failed = 0;
-  motet::net::serve_options how;
-  how.drain = listener.stop.get_token();
-  how.grace = std::chrono::milliseconds(input.ConsumeIntegralInRange(0, 100));
-  how.limit = input.ConsumeIntegralInRange<std::size_t>(0, 3);
-  how.on_error = [&](const std::exception_ptr&) { ++failed; };
+  int failures = 0;
+  motet::net::serve_options options;
+  options.drain = listener.stop.get_token();
+  options.grace = std::chrono::milliseconds(input.ConsumeIntegralInRange(0, 100));
+  options.limit = input.ConsumeIntegralInRange<std::size_t>(0, 3);
+  options.on_error = [&](const std::exception_ptr&) { ++failures; };
   const std::function<void(connection)> handler = [&](connection) { listener.handle(); };
   motet::group clock;
   clock.spin([&] {  // handlers that never end may hold all permits
@@ -115,14 +115,14 @@ void serve(FuzzedDataProvider& input) {
     listener.stop.request_stop();
   });
   try {
-    const auto cut =
-        static_cast<int>(motet::net::server<connection>(how, handler, motet::call_site::here())
+    const auto cut_count =
+        static_cast<int>(motet::net::server<connection>(options, handler, motet::call_site::here())
                              .run([&](auto& peer) { return listener.accept(peer); },
                                   [&](auto& peer) { return listener.accept_ready(peer); },
-                                  [&] { ++listener.closed; }));
-    require(listener.fatal == 0 && listener.closed == 1);
-    require(listener.accepted - listener.handled <= cut);  // cut before the handler began
-    require(cut <= listener.accepted - failed);
+                                  [&] { ++listener.closings; }));
+    require(listener.fatal == 0 && listener.closings == 1);
+    require(listener.accepted - listener.handled <= cut_count);  // cut before the handler began
+    require(cut_count <= listener.accepted - failures);
   } catch (const std::system_error& error) {
     require(listener.fatal != 0 && error.code().value() == listener.fatal);
   }
@@ -134,9 +134,9 @@ void serve(FuzzedDataProvider& input) {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   FuzzedDataProvider input(data, size);
-  motet::options chosen;
-  chosen.backend = "sim";
-  chosen.on_notice = [](std::string_view) {};
-  motet::run(chosen, [&] { serve(input); });
+  motet::options settings;
+  settings.backend = "sim";
+  settings.on_notice = [](std::string_view) {};
+  motet::run(settings, [&] { serve(input); });
   return 0;
 }

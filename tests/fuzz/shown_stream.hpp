@@ -11,16 +11,16 @@
 namespace fuzz {
 
 struct shown_stream {
-  std::size_t read(std::span<std::byte> room) { return of->read(room); }
+  std::size_t read(std::span<std::byte> room) { return stream->read(room); }
   std::size_t read(std::span<std::byte> room, std::error_code& error) noexcept {
-    return of->read(room, error);
+    return stream->read(room, error);
   }
   std::size_t write(std::span<const std::byte> bytes, std::error_code& error) noexcept {
-    return of->write(bytes, error);
+    return stream->write(bytes, error);
   }
-  void write_all(std::span<const std::byte> bytes) { of->write_all(bytes); }
-  void shutdown(int how) { of->shutdown(how); }
-  testing::scripted_stream* of;
+  void write_all(std::span<const std::byte> bytes) { stream->write_all(bytes); }
+  void shutdown(int direction) { stream->shutdown(direction); }
+  testing::scripted_stream* stream;
 };
 
 }  // namespace fuzz

@@ -18,8 +18,8 @@ constexpr const char* asking =
     "GET / HTTP/1.1\r\nHost: a\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
     "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n";
 
-void echo(motet::http::request& asked, motet::http::response& answer) {
-  auto socket = motet::http::websocket::accept(asked, answer, {.message = 300});
+void echo(motet::http::request& request, motet::http::response& answer) {
+  auto socket = motet::http::websocket::accept(request, answer, {.message = 300});
   try {
     while (const auto message = socket.read()) {
       require(message->data.size() <= 300);
@@ -34,9 +34,9 @@ std::string answers_to(std::vector<std::string> parts) {
   parts.insert(parts.begin(), asking);
   testing::scripted_stream stream(parts);
   motet::http::serve_connection(fuzz::shown_stream{&stream}, motet::http::serve_options(), echo);
-  const std::string all = stream.written();
-  require(all.starts_with("HTTP/1.1 101 "));
-  return all;
+  const std::string text = stream.written();
+  require(text.starts_with("HTTP/1.1 101 "));
+  return text;
 }
 
 }  // namespace

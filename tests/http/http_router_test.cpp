@@ -20,13 +20,13 @@ std::string result(const std::string& answer) {
 }
 
 http::handler says(const std::string& word) {
-  return [word](request& asked, response& answer) {
-    answer.write(word + std::string(asked.parameter("name")) +
-                 std::string(asked.parameter("rest")));
+  return [word](request& request, response& answer) {
+    answer.write(word + std::string(request.parameter("name")) +
+                 std::string(request.parameter("rest")));
   };
 }
 
-TEST_CASE("a router finds a handler by method and path") {
+TEST_CASE("http::router finds a handler by method and path") {
   http::router routes;
   routes.get("/", says("root"));
   routes.get("/users/{name}", says("user "));
@@ -39,35 +39,35 @@ TEST_CASE("a router finds a handler by method and path") {
   routes.del("/users/{name}", says("deleted "));
   routes.on("PATCH", "/users/{name}", says("patched "));
   routes.get("/end/", says("with a slash"));
-  const auto to = [&](const std::string& method, const std::string& target) {
+  const auto result_of = [&](const std::string& method, const std::string& target) {
     return result(answer_to(method + " " + target + " HTTP/1.1\r\nHost: a\r\n\r\n", routes));
   };
-  CHECK(to("GET", "/") == "root");
-  CHECK(to("GET", "/users/ada") == "user ada");
-  CHECK(to("GET", "/users/a%2Fb") == "user a/b");
-  CHECK(to("GET", "/users/a%20b?x=1") == "user a b");
-  CHECK(to("GET", "/users/me") == "me");
-  CHECK(to("GET", "/users/ada/posts") == "posts of ada");
-  CHECK(to("GET", "/users/") == "404");
-  CHECK(to("GET", "/users") == "405");
-  CHECK(to("GET", "/files/a/b/c") == "file a/b/c");
-  CHECK(to("GET", "/files/") == "file ");
-  CHECK(to("GET", "/files/secret") == "secret");
-  CHECK(to("POST", "/users") == "new user");
-  CHECK(to("PUT", "/users/ada") == "changed ada");
-  CHECK(to("DELETE", "/users/ada") == "deleted ada");
-  CHECK(to("PATCH", "/users/ada") == "patched ada");
-  CHECK(to("get", "/") == "405");
-  CHECK(to("GET", "/end/") == "with a slash");
-  CHECK(to("GET", "/end") == "404");
-  CHECK(to("GET", "/nowhere") == "404");
-  CHECK(to("OPTIONS", "*") == "404");
-  CHECK(to("HEAD", "/").empty());
+  CHECK(result_of("GET", "/") == "root");
+  CHECK(result_of("GET", "/users/ada") == "user ada");
+  CHECK(result_of("GET", "/users/a%2Fb") == "user a/b");
+  CHECK(result_of("GET", "/users/a%20b?x=1") == "user a b");
+  CHECK(result_of("GET", "/users/me") == "me");
+  CHECK(result_of("GET", "/users/ada/posts") == "posts of ada");
+  CHECK(result_of("GET", "/users/") == "404");
+  CHECK(result_of("GET", "/users") == "405");
+  CHECK(result_of("GET", "/files/a/b/c") == "file a/b/c");
+  CHECK(result_of("GET", "/files/") == "file ");
+  CHECK(result_of("GET", "/files/secret") == "secret");
+  CHECK(result_of("POST", "/users") == "new user");
+  CHECK(result_of("PUT", "/users/ada") == "changed ada");
+  CHECK(result_of("DELETE", "/users/ada") == "deleted ada");
+  CHECK(result_of("PATCH", "/users/ada") == "patched ada");
+  CHECK(result_of("get", "/") == "405");
+  CHECK(result_of("GET", "/end/") == "with a slash");
+  CHECK(result_of("GET", "/end") == "404");
+  CHECK(result_of("GET", "/nowhere") == "404");
+  CHECK(result_of("OPTIONS", "*") == "404");
+  CHECK(result_of("HEAD", "/").empty());
   const std::string not_allowed = answer_to("DELETE /users HTTP/1.1\r\nHost: a\r\n\r\n", routes);
   CHECK(contains(not_allowed, "Allow: POST\r\n"));
 }
 
-TEST_CASE("a pattern must begin with a slash, and its names be whole parts") {
+TEST_CASE("http::router rejects a pattern without a slash, or with a name that is no whole part") {
   http::router routes;
   for (const char* pattern :
        {"", "a", "/a{b}", "/{}", "/{...}", "/{a...}/b", "/{a", "/a}", "/{a}{b}"}) {
@@ -95,8 +95,8 @@ class web_directory {
     const timespec long_ago[2] = {{1'000'000'000, 0}, {1'000'000'000, 0}};
     REQUIRE(::utimensat(AT_FDCWD, path.c_str(), long_ago, 0) == 0);
   }
-  void rename(const std::string& from, const std::string& to) const {
-    CHECK(::rename((place() + "/" + from).c_str(), (place() + "/" + to).c_str()) == 0);
+  void rename(const std::string& old_name, const std::string& new_name) const {
+    CHECK(::rename((place() + "/" + old_name).c_str(), (place() + "/" + new_name).c_str()) == 0);
   }
   std::string get(const std::string& target, const std::string& fields = {}) const {
     return answer_to(testing::get(target, fields), routes_);
@@ -108,21 +108,21 @@ class web_directory {
 
   scratch_directory outside_;
   http::router routes_ = [this] {
-    http::router made;
-    made.get("/{path...}", http::files(place()));
-    return made;
+    http::router router;
+    router.get("/{path...}", http::files(place()));
+    return router;
   }();
 };
 
 /// Returns: the value of a header in an answer.
 std::string value_of(const std::string& answer, const std::string& name) {
-  const std::size_t at = answer.find("\r\n" + name + ": ");
-  if (at == std::string::npos) return {};
-  const std::size_t begin = at + name.size() + 4;
+  const std::size_t position = answer.find("\r\n" + name + ": ");
+  if (position == std::string::npos) return {};
+  const std::size_t begin = position + name.size() + 4;
   return answer.substr(begin, answer.find("\r\n", begin) - begin);
 }
 
-TEST_CASE("files are answered with their kind, their length and what is in them") {
+TEST_CASE("http::files() answers with the type, the length and the content of a file") {
   const web_directory web;
   const std::string page = web.get("/page.html");
   CHECK(result(page) == "<p>a page</p>");
@@ -139,14 +139,14 @@ TEST_CASE("files are answered with their kind, their length and what is in them"
   CHECK(head.ends_with("\r\n\r\n"));
 }
 
-TEST_CASE("a directory without its slash is elsewhere") {
+TEST_CASE("http::files() redirects a directory without its slash") {
   const web_directory web;
   const std::string answer = web.get("/below?x=1");
   CHECK(result(answer) == "308");
   CHECK(value_of(answer, "Location") == "/below/?x=1");
 }
 
-TEST_CASE("there is no way out of the directory of files") {
+TEST_CASE("http::files() does not leave its directory") {
   const web_directory web;
   for (const char* target :
        {"/../secret", "/%2e%2e/secret", "/below/../../secret", "/none", "/below/../page.html",
@@ -156,7 +156,7 @@ TEST_CASE("there is no way out of the directory of files") {
   }
 }
 
-TEST_CASE("a client that has a file as it is gets no other copy") {
+TEST_CASE("http::files() answers 304 to a client that has the file") {
   const web_directory web;
   const std::string page = web.get("/page.html");
   const std::string tag = value_of(page, "ETag");
@@ -172,7 +172,7 @@ TEST_CASE("a client that has a file as it is gets no other copy") {
   CHECK(result(web.get("/page.html", "If-Modified-Since: yesterday\r\n")) == "<p>a page</p>");
 }
 
-TEST_CASE("a file that has changed, was replaced or is gone is answered as it is now") {
+TEST_CASE("http::files() answers with a changed, replaced or removed file as it is now") {
   const web_directory web;
   CHECK(result(web.get("/page.html")) == "<p>a page</p>");
   web.write("page.html", "changed, and longer than before");
@@ -191,11 +191,11 @@ TEST_CASE("a file that has changed, was replaced or is gone is answered as it is
   CHECK(result(web.get("/0.txt")) == "0.txt");
 }
 
-TEST_CASE("a part of a file is answered with 206, and one that there is not with 416") {
+TEST_CASE("http::files() answers 206 to a valid range, and 416 to one beyond the file") {
   const web_directory web;
   web.write("digits", "0123456789");
-  const auto part = [&](const std::string& range, const std::string& more = {}) {
-    const std::string answer = web.get("/digits", "Range: " + range + "\r\n" + more);
+  const auto part = [&](const std::string& range, const std::string& fields = {}) {
+    const std::string answer = web.get("/digits", "Range: " + range + "\r\n" + fields);
     const std::string status = answer.substr(9, 3);
     return status + ' ' + value_of(answer, "Content-Range") + ' ' +
            answer.substr(answer.find("\r\n\r\n") + 4);
@@ -208,20 +208,21 @@ TEST_CASE("a part of a file is answered with 206, and one that there is not with
   CHECK(part("bytes=-100") == "206 bytes 0-9/10 0123456789");
   CHECK(part("bytes=10-") == "416 bytes */10 ");
   CHECK(part("bytes=-0") == "416 bytes */10 ");
-  for (const char* none : {"bytes=4-2", "bytes=a-b", "bytes=-", "bytes=0-1,3-4", "lines=1-2"}) {
-    CAPTURE(none);
-    CHECK(part(none) == "200  0123456789");
+  for (const char* invalid_range :
+       {"bytes=4-2", "bytes=a-b", "bytes=-", "bytes=0-1,3-4", "lines=1-2"}) {
+    CAPTURE(invalid_range);
+    CHECK(part(invalid_range) == "200  0123456789");
   }
   const std::string tag = value_of(web.get("/digits"), "ETag");
   CHECK(part("bytes=0-0", "If-Range: " + tag + "\r\n") == "206 bytes 0-0/10 0");
   CHECK(part("bytes=0-0", "If-Range: \"other\"\r\n") == "200  0123456789");
 }
 
-TEST_CASE("a file that another method asks for is not answered") {
+TEST_CASE("http::send_file() answers 405 to other methods than GET and HEAD") {
   const web_directory web;
   http::router routes;
-  routes.post("/{path...}", [](request& asked, response& answer) {
-    http::send_file(asked, answer, "/etc/hostname");
+  routes.post("/{path...}", [](request& request, response& answer) {
+    http::send_file(request, answer, "/etc/hostname");
   });
   CHECK(contains(answer_to("POST /x HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n", routes),
                  "405"));

@@ -11,45 +11,45 @@ namespace {
 using namespace testing;
 using namespace std::chrono_literals;
 
-TEST_CASE("an answer has a date, its length and what the handler wrote") {
+TEST_CASE("http::response has a date, its length and what the handler wrote") {
   const std::string answer = answer_to(get("/a?b"), echo);
   CHECK(contains(answer, "HTTP/1.1 200 OK\r\nDate: "));
   CHECK(contains(answer, " GMT\r\n"));
   CHECK(undated(answer) == "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nGET /a?b ");
 }
 
-TEST_CASE("requests that come one behind the other are answered in order, in few packets") {
-  served one(echo);
-  one.say(get("/1") + get("/2") + get("/3"));
-  const std::string together = one.hear();
+TEST_CASE("http::serve() answers pipelined requests in order, in few packets") {
+  served connection(echo);
+  connection.say(get("/1") + get("/2") + get("/3"));
+  const std::string together = connection.hear();
   CHECK(count_of(together, "HTTP/1.1 200 OK") == 3);
   CHECK(together.find("GET /1") < together.find("GET /2"));
   CHECK(together.find("GET /2") < together.find("GET /3"));
-  one.say(get("/4"));
-  CHECK(contains(one.hear(), "GET /4"));
+  connection.say(get("/4"));
+  CHECK(contains(connection.hear(), "GET /4"));
 }
 
-TEST_CASE("a request may come in pieces of any size") {
+TEST_CASE("http::serve() accepts a request in pieces of any size") {
   const std::string text =
       "POST /p HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nbody" + get("/g");
-  served one(echo);
-  for (const char each : text) {
-    one.say(std::string(1, each));
+  served connection(echo);
+  for (const char byte : text) {
+    connection.say(std::string(1, byte));
     snooze();
   }
-  one.client.shutdown(SHUT_WR);
-  const std::string answers = one.hear_out();
+  connection.client.shutdown(SHUT_WR);
+  const std::string answers = connection.hear_out();
   CHECK(contains(answers, "POST /p body"));
   CHECK(contains(answers, "GET /g"));
 }
 
-TEST_CASE("a body is read by its length or in chunks, also one that the handler reads in parts") {
-  const http::handler in_parts = [](request& asked, response& answer) {
+TEST_CASE("http::request::read() returns a body with a length or in chunks, in parts of any size") {
+  const http::handler in_parts = [](request& request, response& answer) {
     std::array<std::byte, 3> part;
-    while (const std::size_t size = asked.read(part)) {
+    while (const std::size_t size = request.read(part)) {
       answer.write(text_of(std::span(part).first(size)) + "|");
     }
-    CHECK(asked.read(part) == 0);
+    CHECK(request.read(part) == 0);
   };
   CHECK(
       contains(answer_to("PUT / HTTP/1.1\r\nHost: a\r\nContent-Length: 7\r\n\r\n1234567", in_parts),
@@ -58,14 +58,14 @@ TEST_CASE("a body is read by its length or in chunks, also one that the handler 
       "PUT / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"
       "4;ext=1\r\n1234\r\n1\r\n5\r\n0\r\nTrailer: x\r\n\r\n";
   CHECK(contains(answer_to(chunks, in_parts), "123|4|5|"));
-  const std::string both = answer_to(chunks + get("/next"), echo);
-  CHECK(contains(both, "PUT / 12345"));
-  CHECK(contains(both, "GET /next"));
+  const std::string answers = answer_to(chunks + get("/next"), echo);
+  CHECK(contains(answers, "PUT / 12345"));
+  CHECK(contains(answers, "GET /next"));
 }
 
-TEST_CASE("the length of a body is known before it is read, unless it comes in chunks") {
+TEST_CASE("http::request::length() is known before the body is read, unless it comes in chunks") {
   std::optional<std::uint64_t> length;
-  const http::handler note = [&](request& asked, response&) { length = asked.length(); };
+  const http::handler note = [&](request& request, response&) { length = request.length(); };
   answer_to(get("/"), note);
   CHECK(length == 0u);
   answer_to("PUT / HTTP/1.1\r\nHost: a\r\nContent-Length: 7\r\n\r\n1234567", note);
@@ -74,27 +74,29 @@ TEST_CASE("the length of a body is known before it is read, unless it comes in c
   CHECK_FALSE(length.has_value());
 }
 
-TEST_CASE("a client that waits to be asked for its body is asked when the handler reads it") {
+TEST_CASE("http::request sends 100 Continue when the handler reads the body") {
   const std::string head =
       "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\nExpect: 100-continue\r\n\r\n";
   SECTION("and it is read") {
-    served one(echo);
-    one.say(head);
-    CHECK(one.hear() == "HTTP/1.1 100 Continue\r\n\r\n");
-    one.say("body");
-    CHECK(contains(one.hear(), "POST / body"));
+    served connection(echo);
+    connection.say(head);
+    CHECK(connection.hear() == "HTTP/1.1 100 Continue\r\n\r\n");
+    connection.say("body");
+    CHECK(contains(connection.hear(), "POST / body"));
   }
   SECTION("and it is not: the client is answered, and the connection ends") {
-    served one([](request&, response& answer) { answer.status(403); });
-    one.say(head);
-    const std::string answer = one.hear_out();
+    served connection([](request&, response& answer) { answer.status(403); });
+    connection.say(head);
+    const std::string answer = connection.hear_out();
     CHECK(contains(answer, "403 Forbidden"));
     CHECK(contains(answer, "Connection: close"));
   }
 }
 
-TEST_CASE("a body that the handler leaves is dropped, and the next request is answered") {
-  const http::handler idle = [](request& asked, response& answer) { answer.write(asked.target()); };
+TEST_CASE("http::serve() drops a body that the handler leaves, and answers the next request") {
+  const http::handler idle = [](request& request, response& answer) {
+    answer.write(request.target());
+  };
   const auto post = [](std::size_t size) {
     return "POST /post HTTP/1.1\r\nHost: a\r\nContent-Length: " + std::to_string(size) +
            "\r\n\r\n" + std::string(size, 'x');
@@ -108,8 +110,8 @@ TEST_CASE("a body that the handler leaves is dropped, and the next request is an
   CHECK_FALSE(contains(large, "/next"));
 }
 
-TEST_CASE("a long answer, or one that is flushed, goes in chunks") {
-  served one([](request&, response& answer) {
+TEST_CASE("http::response goes in chunks if it is long or flushed") {
+  served connection([](request&, response& answer) {
     answer.write("first");
     answer.flush();
     CHECK(answer.begun());
@@ -118,64 +120,69 @@ TEST_CASE("a long answer, or one that is flushed, goes in chunks") {
     sleep_for(1ms);
     answer.write("second");
   });
-  one.say(get("/"));
-  CHECK(undated(one.hear()) ==
+  connection.say(get("/"));
+  CHECK(undated(connection.hear()) ==
         "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nfirst\r\n");
-  CHECK(one.hear() == "6\r\nsecond\r\n0\r\n\r\n");
+  CHECK(connection.hear() == "6\r\nsecond\r\n0\r\n\r\n");
 
   const std::string large(100000, 'x');
-  const std::string answer = answer_to(get("/"), [&](request&, response& to) { to.write(large); });
+  const std::string answer =
+      answer_to(get("/"), [&](request&, response& response) { response.write(large); });
   CHECK(contains(answer, "186a0\r\n" + large + "\r\n0\r\n\r\n"));
 }
 
-TEST_CASE("a handler that knows the length says it, and keeps to it") {
+TEST_CASE("http::response enforces the Content-Length that the handler sets") {
   const std::string large(100000, 'x');
-  const std::string answer = answer_to(get("/"), [&](request&, response& to) {
-    to.header("Content-Length", "100000").write(large);
+  const std::string answer = answer_to(get("/"), [&](request&, response& response) {
+    response.header("Content-Length", "100000").write(large);
   });
   CHECK(contains(answer, "Content-Length: 100000\r\n\r\n" + large));
   CHECK_FALSE(contains(answer, "chunked"));
 
-  served wrong(
-      [&](request&, response& to) { to.header("Content-Length", "5").write("1234567890"); });
+  served wrong([&](request&, response& response) {
+    response.header("Content-Length", "5").write("1234567890");
+  });
   const std::string refused = wrong.answer_to(get("/"));
   CHECK(contains(refused, "500"));
   CHECK_FALSE(contains(refused, "12345"));
   CHECK_THROWS_AS(wrong.await_end(), std::logic_error);
 
-  served less([&](request&, response& to) { to.header("Content-Length", "5").write("1"); });
-  CHECK_FALSE(contains(less.answer_to(get("/1") + get("/2")), "Content-Length: 5\r\n\r\n1HTTP"));
-  served more([&](request&, response& to) {
-    to.header("Content-Length", "1").flush();
-    to.write("12");
+  served shortage(
+      [&](request&, response& response) { response.header("Content-Length", "5").write("1"); });
+  CHECK_FALSE(
+      contains(shortage.answer_to(get("/1") + get("/2")), "Content-Length: 5\r\n\r\n1HTTP"));
+  served excess([&](request&, response& response) {
+    response.header("Content-Length", "1").flush();
+    response.write("12");
   });
-  more.answer_to(get("/"));
-  CHECK_THROWS_AS(more.await_end(), std::logic_error);
+  excess.answer_to(get("/"));
+  CHECK_THROWS_AS(excess.await_end(), std::logic_error);
 }
 
-TEST_CASE("HEAD is answered with the head that GET would get") {
+TEST_CASE("http::serve() answers HEAD with the head that GET would get") {
   const http::handler short_one = [](request&, response& answer) { answer.write("12345"); };
   const std::string head = "HEAD / HTTP/1.1\r\nHost: a\r\n\r\n";
   CHECK(undated(answer_to(head, short_one)) == "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n");
   CHECK(count_of(answer_to(head + get("/"), short_one), "12345") == 1);
 }
 
-TEST_CASE("what has no body by its status has none") {
+TEST_CASE("http::response has no body if its status allows none") {
   for (const int status : {204, 304}) {
-    const std::string answer = answer_to(
-        get("/") + get("/"), [&](request&, response& to) { to.status(status).write("nothing"); });
+    const std::string answer = answer_to(get("/") + get("/"), [&](request&, response& response) {
+      response.status(status).write("nothing");
+    });
     CHECK(count_of(answer, "HTTP/1.1 " + std::to_string(status)) == 2);
     CHECK_FALSE(contains(answer, "nothing"));
     CHECK_FALSE(contains(answer, "Content-Length"));
-    const std::string late = answer_to(get("/"), [&](request&, response& to) {
-      to.write("nothing");
-      to.status(status);
+    const std::string late = answer_to(get("/"), [&](request&, response& response) {
+      response.write("nothing");
+      response.status(status);
     });
     CHECK_FALSE(contains(late, "nothing"));
   }
 }
 
-TEST_CASE("a client of HTTP/1.0 gets no chunks, and its connection ends unless it asks otherwise") {
+TEST_CASE("http::serve() sends no chunks to HTTP/1.0, and closes unless the client keeps alive") {
   const http::handler flushed = [](request&, response& answer) {
     answer.write("1");
     answer.flush();
@@ -183,79 +190,79 @@ TEST_CASE("a client of HTTP/1.0 gets no chunks, and its connection ends unless i
   };
   const std::string answer = answer_to("GET / HTTP/1.0\r\n\r\n" + get("/"), flushed);
   CHECK(undated(answer) == "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n12");
-  const std::string kept =
+  const std::string answers =
       answer_to("GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n" + get("/next"), echo);
-  CHECK(contains(kept, "Connection: keep-alive\r\n"));
-  CHECK(contains(kept, "GET /next"));
+  CHECK(contains(answers, "Connection: keep-alive\r\n"));
+  CHECK(contains(answers, "GET /next"));
 }
 
-TEST_CASE("a client that says so, or a handler, ends the connection with the answer") {
-  const std::string asked = answer_to(get("/1", "Connection: close\r\n") + get("/2"), echo);
-  CHECK(contains(asked, "Connection: close\r\n"));
-  CHECK_FALSE(contains(asked, "/2"));
-  const std::string told = answer_to(get("/1") + get("/2"), [](request& r, response& answer) {
+TEST_CASE("http::serve() closes the connection if the client or the handler says so") {
+  const std::string of_client = answer_to(get("/1", "Connection: close\r\n") + get("/2"), echo);
+  CHECK(contains(of_client, "Connection: close\r\n"));
+  CHECK_FALSE(contains(of_client, "/2"));
+  const std::string of_handler = answer_to(get("/1") + get("/2"), [](request& r, response& answer) {
     answer.header("Connection", "close").write(r.target());
   });
-  CHECK(count_of(told, "Connection: close\r\n") == 1);
-  CHECK_FALSE(contains(told, "/2"));
+  CHECK(count_of(of_handler, "Connection: close\r\n") == 1);
+  CHECK_FALSE(contains(of_handler, "/2"));
 }
 
-TEST_CASE("a handler that fails is answered for by 500, and whoever serves is told") {
-  served one([](request&, response& answer) {
+TEST_CASE("http::serve() answers 500 and throws if the handler throws") {
+  served connection([](request&, response& answer) {
     answer.write("half");
     throw oops();
   });
-  const std::string answer = one.answer_to(get("/") + get("/"));
+  const std::string answer = connection.answer_to(get("/") + get("/"));
   CHECK(count_of(answer, "500 Internal Server Error") == 1);
   CHECK(contains(answer, "Connection: close"));
   CHECK_FALSE(contains(answer, "half"));
-  CHECK_THROWS_AS(one.await_end(), oops);
+  CHECK_THROWS_AS(connection.await_end(), oops);
 }
 
-TEST_CASE("an answer that fails when part of it has been sent is cut off, and looks so") {
-  served one([](request&, response& answer) {
+TEST_CASE("http::response is visibly cut off if the handler throws after a part was sent") {
+  served connection([](request&, response& answer) {
     answer.write("half");
     answer.flush();
     throw oops();
   });
-  const std::string answer = one.answer_to(get("/"));
+  const std::string answer = connection.answer_to(get("/"));
   CHECK(contains(answer, "4\r\nhalf\r\n"));
   CHECK_FALSE(contains(answer, "\r\n0\r\n"));
-  CHECK_THROWS_AS(one.await_end(), oops);
+  CHECK_THROWS_AS(connection.await_end(), oops);
 }
 
-TEST_CASE("a status_error is the answer, and no failure of the server") {
-  served one([](request& asked, response& answer) {
-    if (asked.target() == "/gone") throw http::status_error(410, "it was here");
+TEST_CASE("http::status_error is the answer, and no failure of the server") {
+  served connection([](request& request, response& answer) {
+    if (request.target() == "/gone") throw http::status_error(410, "it was here");
     answer.write("fine");
   });
-  const std::string answer = one.answer_to(get("/gone") + get("/"));
+  const std::string answer = connection.answer_to(get("/gone") + get("/"));
   CHECK(contains(answer, "410 Gone"));
   CHECK(contains(answer, "it was here"));
   CHECK(contains(answer, "fine"));
-  one.await_end();
+  connection.await_end();
 }
 
-TEST_CASE("what a stranger has written adds no header") {
-  const http::handler careless = [](request& asked, response& answer) {
-    answer.header("X-Echo", asked.query("x").value_or(""));
+TEST_CASE("http::response::header() rejects a value with a line break") {
+  const http::handler careless = [](request& request, response& answer) {
+    answer.header("X-Echo", request.query("x").value_or(""));
   };
   CHECK(contains(answer_to(get("/?x=fine"), careless), "X-Echo: fine\r\n"));
-  served one(careless);
-  const std::string answer = one.answer_to(get("/?x=a%0d%0aSet-Cookie:%20b"));
+  served connection(careless);
+  const std::string answer = connection.answer_to(get("/?x=a%0d%0aSet-Cookie:%20b"));
   CHECK(contains(answer, "500"));
   CHECK_FALSE(contains(answer, "Set-Cookie"));
-  CHECK_THROWS_AS(one.await_end(), std::invalid_argument);
+  CHECK_THROWS_AS(connection.await_end(), std::invalid_argument);
 }
 
-TEST_CASE("headers that were received can be sent on, and are only headers then") {
+TEST_CASE("http::response::headers() accepts the headers of a request, as headers only") {
   const std::string answer =
-      answer_to(get("/", "X-A: 1\r\n") + get("/"), [](request& r, response& to) {
-        to.headers() = r.headers();
-        to.header("X-B", r.header("x-a"));
-        to.headers().add("X-C", to.headers().get("x-b"));
-        to.headers().set("X-C", to.headers().get("x-c"));
-        to.write("body");
+      answer_to(get("/", "X-A: 1\r\n") + get("/"), [](request& r, response& response) {
+        response.headers() = r.headers();
+        response.header("X-B", r.header("x-a"));
+        response.headers().add("X-C", response.headers().get("x-b"));
+        response.headers().set("X-C", response.headers().get("x-c"));
+        response.write("body");
       });
   CHECK(count_of(answer, "HTTP/1.1") == 2);
   CHECK(contains(
@@ -263,30 +270,30 @@ TEST_CASE("headers that were received can be sent on, and are only headers then"
       "HTTP/1.1 200 OK\r\nHost: a\r\nX-A: 1\r\nX-B: 1\r\nX-C: 1\r\nContent-Length: 4\r\n"));
 }
 
-TEST_CASE("a value may be a part of what the fields have already") {
-  http::fields all;
-  all.add("Location", "/" + std::string(100, 'x'));
+TEST_CASE("http::fields::set() and add() accept a part of the fields' own text") {
+  http::fields fields;
+  fields.add("Location", "/" + std::string(100, 'x'));
   for (int round = 0; round < 50; ++round) {
-    all.set("Location", all.get("location").substr(1));
-    all.add("Copy", all.get("location"));
+    fields.set("Location", fields.get("location").substr(1));
+    fields.add("Copy", fields.get("location"));
   }
-  CHECK(all.get("location") == std::string(51, 'x'));
-  CHECK(all.size() == 51);
+  CHECK(fields.get("location") == std::string(51, 'x'));
+  CHECK(fields.size() == 51);
 }
 
-TEST_CASE("an answer that is whole arrives though the next one is cut") {
+TEST_CASE("http::response arrives whole though the next one is cut") {
   const std::string answers =
-      answer_to(get("/whole") + get("/next"), [](request& asked, response& to) {
-        if (asked.target() == "/next") to.header("Content-Length", "100");
-        to.write(asked.target());
+      answer_to(get("/whole") + get("/next"), [](request& request, response& response) {
+        if (request.target() == "/next") response.header("Content-Length", "100");
+        response.write(request.target());
       });
   CHECK(contains(answers, "/whole"));
   CHECK_FALSE(contains(answers, "/next"));
 }
 
-TEST_CASE("a status_error keeps the headers that were set for it") {
-  const std::string answer = answer_to(get("/"), [](request&, response& to) {
-    to.header("WWW-Authenticate", "Basic");
+TEST_CASE("http::status_error keeps the headers that the handler set") {
+  const std::string answer = answer_to(get("/"), [](request&, response& response) {
+    response.header("WWW-Authenticate", "Basic");
     throw http::status_error(401, "who are you?");
   });
   CHECK(contains(answer, "401 Unauthorized"));
@@ -294,103 +301,105 @@ TEST_CASE("a status_error keeps the headers that were set for it") {
   CHECK_THROWS_AS(http::status_error(200, "fine"), std::invalid_argument);
 }
 
-TEST_CASE("a log that fails is reported when the answer has been sent") {
-  http::serve_options how;
-  how.log = [](const http::answered&) { throw oops(); };
-  served one(echo, how);
-  CHECK(contains(one.answer_to(get("/a", "Connection: close\r\n")), "GET /a"));
-  CHECK_THROWS_AS(one.await_end(), oops);
+TEST_CASE("http::serve_options::log may throw: serve() reports it after the answer") {
+  http::serve_options options;
+  options.log = [](const http::answered&) { throw oops(); };
+  served connection(echo, options);
+  CHECK(contains(connection.answer_to(get("/a", "Connection: close\r\n")), "GET /a"));
+  CHECK_THROWS_AS(connection.await_end(), oops);
 }
 
-TEST_CASE("parameters behind the path are decoded") {
-  std::vector<std::optional<std::string>> found;
+TEST_CASE("http::request::query() decodes the parameters behind the path") {
+  std::vector<std::optional<std::string>> values;
   answer_to(get("/a%20b?one=1&two=a+b%21&empty=&bare&bad=%zz&one=2"),
-            [&](request& asked, response&) {
-              CHECK(asked.path() == "/a b");
+            [&](request& request, response&) {
+              CHECK(request.path() == "/a b");
               for (const char* name : {"one", "two", "empty", "bare", "bad", "none"}) {
-                found.push_back(asked.query(name));
+                values.push_back(request.query(name));
               }
             });
-  CHECK(found == std::vector<std::optional<std::string>>{"1", "a b!", "", "", {}, {}});
+  CHECK(values == std::vector<std::optional<std::string>>{"1", "a b!", "", "", {}, {}});
 }
 
-TEST_CASE("each answer is told to the log") {
+TEST_CASE("http::serve_options::log gets every answer") {
   std::string log;
-  http::serve_options how;
-  how.log = [&](const http::answered& one) {
-    log += std::string(one.method) + ' ' + std::string(one.target) + ' ' +
-           std::to_string(one.status) + ' ' + std::to_string(one.bytes) + '\n';
-    CHECK(one.took >= 0ns);
+  http::serve_options options;
+  options.log = [&](const http::answered& entry) {
+    log += std::string(entry.method) + ' ' + std::string(entry.target) + ' ' +
+           std::to_string(entry.status) + ' ' + std::to_string(entry.bytes) + '\n';
+    CHECK(entry.took >= 0ns);
   };
   answer_to(
       get("/a") + get("/missing"),
-      [](request& asked, response& answer) {
-        if (asked.target() != "/a") throw http::status_error(404, "no");
+      [](request& request, response& answer) {
+        if (request.target() != "/a") throw http::status_error(404, "no");
         answer.write("12345");
       },
-      how);
+      options);
   CHECK(log == "GET /a 200 5\nGET /missing 404 3\n");
 }
 
-TEST_CASE("a handler learns that its client has hung up") {
-  bool ended = false;
-  served one(
-      [&](request& asked, response&) { ended = !move_on_when_closed(asked, [] { sleep(); }); });
-  one.say(get("/"));
+TEST_CASE("http::request tells move_on_when_closed() that the client has hung up") {
+  bool hung_up = false;
+  served connection([&](request& request, response&) {
+    hung_up = !move_on_when_closed(request, [] { sleep(); });
+  });
+  connection.say(get("/"));
   snooze();
-  one.client.close();
-  one.await_end();
-  CHECK(ended);
+  connection.client.close();
+  connection.await_end();
+  CHECK(hung_up);
 }
 
-TEST_CASE("the time that a client gives its request, and that of the server, end the handler") {
+TEST_CASE("http::serve() ends the handler at the client's time limit and at its own") {
   const http::handler slow = [](request&, response&) { sleep_for(10s); };
-  http::serve_options how;
+  http::serve_options options;
   SECTION("the client's") {
-    const std::string answer = answer_to(get("/", "Request-Timeout: 0.005\r\n"), slow, how);
+    const std::string answer = answer_to(get("/", "Request-Timeout: 0.005\r\n"), slow, options);
     CHECK(contains(answer, "503 Service Unavailable"));
   }
   SECTION("the server's, which is shorter") {
-    how.handling = 5ms;
-    CHECK(contains(answer_to(get("/", "Request-Timeout: 60\r\n"), slow, how), "503"));
+    options.handling = 5ms;
+    CHECK(contains(answer_to(get("/", "Request-Timeout: 60\r\n"), slow, options), "503"));
   }
   SECTION("a number that is none is not heeded") {
-    how.handling = 5ms;
-    CHECK(contains(answer_to(get("/", "Request-Timeout: soon\r\n"), slow, how), "503"));
+    options.handling = 5ms;
+    CHECK(contains(answer_to(get("/", "Request-Timeout: soon\r\n"), slow, options), "503"));
   }
   SECTION("what it calls sees the limit, too") {
-    std::optional<clock::duration> left;
+    std::optional<clock::duration> remaining;
     answer_to(
-        get("/", "Request-Timeout: 5\r\n"), [&](request&, response&) { left = time_left(); }, how);
-    REQUIRE(left.has_value());
-    CHECK(*left <= 5s);
-    CHECK(*left > 4s);
+        get("/", "Request-Timeout: 5\r\n"), [&](request&, response&) { remaining = time_left(); },
+        options);
+    REQUIRE(remaining.has_value());
+    CHECK(*remaining <= 5s);
+    CHECK(*remaining > 4s);
   }
 }
 
-TEST_CASE("a server that drains answers the requests that are there, and closes idle connections") {
+TEST_CASE("http::serve() answers pending requests and closes idle connections while it drains") {
   net::tcp_listener listener(net::endpoint::loopback(0));
-  const net::endpoint where = listener.local_endpoint();
+  const net::endpoint address = listener.local_endpoint();
   std::stop_source stop;
-  event begun;
-  http::serve_options how;
-  how.connections.drain = stop.get_token();
-  auto serving = spin([&] {
-    return http::serve(listener, how, [&](request& asked, response& answer) {
-      if (asked.target() == "/slow") {
-        begun.set();
+  event started;
+  http::serve_options options;
+  options.connections.drain = stop.get_token();
+  auto server = spin([&] {
+    return http::serve(listener, options, [&](request& request, response& answer) {
+      if (request.target() == "/slow") {
+        started.set();
         sleep_for(20ms);
       }
       answer.write("done");
     });
   });
-  tcp_stream slow = tcp_stream::connect(where);
-  tcp_stream idle = tcp_stream::connect(where);
-  tcp_stream late = tcp_stream::connect(where);
+  tcp_stream slow = tcp_stream::connect(address);
+  tcp_stream idle = tcp_stream::connect(address);
+  tcp_stream late = tcp_stream::connect(address);
   slow.write_all(get("/slow"));
   idle.write_all(get("/"));
   CHECK(contains(read_text(idle, 1000), "done"));
-  begun.wait();
+  started.wait();
   stop.request_stop();
   late.write_all(get("/"));
   const std::string last = read_to_end(late);
@@ -398,7 +407,7 @@ TEST_CASE("a server that drains answers the requests that are there, and closes 
   CHECK(contains(last, "Connection: close"));
   CHECK(contains(read_to_end(slow), "done"));
   CHECK(read_to_end(idle).empty());
-  CHECK(serving.await() == 0);
+  CHECK(server.await() == 0);
 }
 
 }  // namespace

@@ -20,9 +20,9 @@ constexpr std::size_t clients = 200;
 
 /// Returns: how long that has taken; more, if others use the processor.
 steady::duration compute(steady::duration how_long) {
-  const auto begun = steady::now();
-  while (steady::now() - begun < how_long) continue;
-  return steady::now() - begun;
+  const auto start = steady::now();
+  while (steady::now() - start < how_long) continue;
+  return steady::now() - start;
 }
 
 enum class connections { kept, fresh };
@@ -53,91 +53,91 @@ struct results {
 };
 
 /// Asks at times that do not depend on the answers, `load` times as often as the server can answer.
-outcome ask_at(const net::endpoint& where, double load, connections which, clock::duration lasts) {
-  results found;
+outcome ask_at(const net::endpoint& address, double load, connections kind, clock::duration lasts) {
+  results tally;
   std::vector<std::optional<tcp_stream>> peers(clients);
-  for (auto& each : peers) {
-    if (which == connections::kept) each = tcp_stream::connect(where);
+  for (auto& peer : peers) {
+    if (kind == connections::kept) peer = tcp_stream::connect(address);
   }
-  const auto between = std::chrono::duration_cast<steady::duration>(work / load * clients);
-  const auto begun = steady::now();
-  group all;
+  const auto interval = std::chrono::duration_cast<steady::duration>(work / load * clients);
+  const auto start = steady::now();
+  group tasks;
   for (std::size_t index = 0; index < clients; ++index) {
-    all.spin([&, index] {
+    tasks.spin([&, index] {
       std::optional<tcp_stream>& peer = peers[index];
-      for (auto due = begun + between * index / clients; due < begun + lasts; due += between) {
+      for (auto due = start + interval * index / clients; due < start + lasts; due += interval) {
         sleep_until(clock::time_point(due.time_since_epoch()));
-        if (which == connections::fresh) peer = tcp_stream::connect(where);
+        if (kind == connections::fresh) peer = tcp_stream::connect(address);
         peer->write_all(get("/"));
-        found.note(read_text(*peer, 4096), due);
+        tally.note(read_text(*peer, 4096), due);
       }
     });
   }
-  all.await_all();
-  return found.after(steady::now() - begun);
+  tasks.await_all();
+  return tally.after(steady::now() - start);
 }
 
 /// A server whose handler computes, and its clients on another thread.
-outcome ask(double load, connections which, clock::duration shed, clock::duration lasts) {
+outcome ask(double load, connections kind, clock::duration shed, clock::duration lasts) {
   net::tcp_listener listener(net::endpoint::loopback(0));
-  const net::endpoint where = listener.local_endpoint();
+  const net::endpoint address = listener.local_endpoint();
   std::stop_source stop;
-  outcome found;
-  std::thread asking([&] {
-    run_here([&] { found = ask_at(where, load, which, lasts); });
+  outcome result;
+  std::thread asker([&] {
+    run_here([&] { result = ask_at(address, load, kind, lasts); });
     stop.request_stop();
   });
-  http::serve_options how;
-  how.connections.drain = stop.get_token();
-  how.shed_when_late = shed;
+  http::serve_options options;
+  options.connections.drain = stop.get_token();
+  options.shed_when_late = shed;
   steady::duration busy{};
-  http::serve(listener, how, [&](request&, response& answer) {
+  http::serve(listener, options, [&](request&, response& answer) {
     busy += compute(work);
     answer.write("done");
   });
-  asking.join();
-  found.useful = std::chrono::duration<double>(busy).count() /
-                 std::chrono::duration<double>(found.took).count();
-  return found;
+  asker.join();
+  result.useful = std::chrono::duration<double>(busy).count() /
+                  std::chrono::duration<double>(result.took).count();
+  return result;
 }
 
 }  // namespace
 
 /// Somebody else may use the machine for a moment: then it is measured again.
-TEST_CASE("an overloaded server that sheds does as much as it can, and answers soon") {
+TEST_CASE("http::serve_options::shed_when_late keeps an overloaded server busy and prompt") {
   if (on_sim()) return;  // whose time does not pass while something is computed
   struct overload {
     double load;
-    connections which;
+    connections kind;
   };
-  const std::vector<overload> all{{1.5, connections::kept}, {1.5, connections::fresh},
-                                  {3, connections::fresh},  {3, connections::kept},
-                                  {10, connections::kept},  {10, connections::fresh}};
+  const std::vector<overload> cases{{1.5, connections::kept}, {1.5, connections::fresh},
+                                    {3, connections::fresh},  {3, connections::kept},
+                                    {10, connections::kept},  {10, connections::fresh}};
   const std::chrono::milliseconds lasts(scaled(3'000, 700));
-  for (std::size_t i = 0; i < all.size(); i += scaled(1, 2)) {
-    CAPTURE(all[i].load, all[i].which == connections::kept);
-    outcome found;
+  for (std::size_t i = 0; i < cases.size(); i += scaled(1, 2)) {
+    CAPTURE(cases[i].load, cases[i].kind == connections::kept);
+    outcome result;
     const auto is_well = [&] {
       const bool is_watched = under_tsan || under_asan;  // where to refuse takes long as well
-      return (found.useful >= 0.95 || is_watched) && found.p99 < 250ms;
+      return (result.useful >= 0.95 || is_watched) && result.p99 < 250ms;
     };
     for (int tries = 0; tries < 8 && !is_well(); ++tries) {
-      found = ask(all[i].load, all[i].which, 5ms, lasts);
-      CHECK(found.refused > 0);
+      result = ask(cases[i].load, cases[i].kind, 5ms, lasts);
+      CHECK(result.refused > 0);
     }
-    CAPTURE(found.useful, found.p99.count() / 1'000'000);
+    CAPTURE(result.useful, result.p99.count() / 1'000'000);
     CHECK(is_well());
   }
 }
 
-TEST_CASE("an overloaded server that does not shed refuses nothing, and answers late") {
+TEST_CASE("http::serve() without shed_when_late refuses nothing under overload, and answers late") {
   if (on_sim()) return;
-  const outcome found = ask(3, connections::kept, 0ms, 500ms);
-  CHECK(found.refused == 0);
-  CHECK(found.p99 > 500ms);
+  const outcome result = ask(3, connections::kept, 0ms, 500ms);
+  CHECK(result.refused == 0);
+  CHECK(result.p99 > 500ms);
 }
 
-TEST_CASE("a server that is not asked for too much refuses nothing") {
+TEST_CASE("http::serve_options::shed_when_late refuses nothing below overload") {
   if (on_sim()) return;
   std::size_t refused = 1;
   for (int tries = 0; tries < 4 && refused > 0; ++tries) {

@@ -17,11 +17,11 @@ constexpr std::size_t much = std::size_t{15} << 20;
 
 class server {
  public:
-  explicit server(http::handler called) : called_(std::move(called)) {
-    serving_.spin([this] {
+  explicit server(http::handler handler) : handler_(std::move(handler)) {
+    tasks_.spin([this] {
       listener_.serve([this](tcp_stream peer) {
         ++connections;
-        http::serve_connection(std::move(peer), {.body = 2 * much}, called_);
+        http::serve_connection(std::move(peer), {.body = 2 * much}, handler_);
       });
     });
   }
@@ -30,13 +30,13 @@ class server {
 
  private:
   net::tcp_listener listener_{net::endpoint::loopback(0)};
-  const http::handler called_;
-  group serving_;
+  const http::handler handler_;
+  group tasks_;
 };
 
-void echo_in_parts(request& asked, response& answer) {
+void echo_in_parts(request& request, response& answer) {
   std::vector<std::byte> room(65'536);
-  while (const std::size_t size = asked.read(room)) {
+  while (const std::size_t size = request.read(room)) {
     answer.write(std::span<const std::byte>(room).first(size));
     answer.flush();
   }
@@ -50,37 +50,37 @@ std::string numbered(std::size_t size) {
 
 /// What body_from gives: pieces of a text.
 auto pieces_of(const std::string& text) {
-  return [&text, given = std::size_t{0}](std::span<std::byte> room) mutable {
-    const std::size_t size = std::min(room.size(), text.size() - given);
-    std::memcpy(room.data(), text.data() + given, size);
-    given += size;
+  return [&text, count = std::size_t{0}](std::span<std::byte> room) mutable {
+    const std::size_t size = std::min(room.size(), text.size() - count);
+    std::memcpy(room.data(), text.data() + count, size);
+    count += size;
     return size;
   };
 }
 
 }  // namespace
 
-TEST_CASE("a client reads the answer while it sends the request") {
-  const server one(echo_in_parts);
+TEST_CASE("http::client reads the answer while it sends the request") {
+  const server host(echo_in_parts);
   http::client client;
   const std::string body = numbered(much);
   for (const bool streams : {false, true, false}) {
-    http::request_options how;
+    http::request_options options;
     if (streams) {
-      how.body_from = pieces_of(body);
+      options.body_from = pieces_of(body);
     } else {
-      how.body = body;
+      options.body = body;
     }
     http::reply answer =
-        with_timeout(20s, [&] { return client.request("POST", one.address(), how); });
+        with_timeout(20s, [&] { return client.request("POST", host.address(), options); });
     CHECK(answer.status() == 200);
     CHECK(answer.text() == body);
   }
-  CHECK(one.connections == 1);
+  CHECK(host.connections == 1);
 }
 
-TEST_CASE("a client ends a request that is refused before all of it is sent") {
-  const server one([](request&, response& answer) {
+TEST_CASE("http::client stops sending a request that is refused") {
+  const server host([](request&, response& answer) {
     answer.status(401);
     answer.write("no");
     answer.flush();
@@ -89,42 +89,43 @@ TEST_CASE("a client ends a request that is refused before all of it is sent") {
   http::client client;
   const std::string body = numbered(much);
   for (const bool streams : {false, true}) {
-    http::request_options how;
+    http::request_options options;
     if (streams) {
-      how.body_from = pieces_of(body);
+      options.body_from = pieces_of(body);
     } else {
-      how.body = body;
+      options.body = body;
     }
-    const auto begun = clock::now();
-    CHECK(client.request("POST", one.address(), how).status() == 401);
-    CHECK(clock::now() - begun < 2s);
+    const auto start = clock::now();
+    CHECK(client.request("POST", host.address(), options).status() == 401);
+    CHECK(clock::now() - start < 2s);
   }
-  CHECK(one.connections == 2);
+  CHECK(host.connections == 2);
 }
 
-TEST_CASE("a request that comes as it is made may have a length") {
-  const server one([](request& asked, response& answer) {
-    answer.write(asked.length().has_value() ? std::to_string(*asked.length()) + ' ' : "chunks ");
-    answer.write(asked.text());
+TEST_CASE("http::request_options::body_from may have a Content-Length") {
+  const server host([](request& request, response& answer) {
+    answer.write(request.length().has_value() ? std::to_string(*request.length()) + ' '
+                                              : "chunks ");
+    answer.write(request.text());
   });
   http::client client;
   const std::string body = "body";
-  http::request_options how;
-  how.body_from = pieces_of(body);
-  how.headers.set("Content-Length", "4");
-  CHECK(client.request("PUT", one.address(), how).text() == "4 body");
+  http::request_options options;
+  options.body_from = pieces_of(body);
+  options.headers.set("Content-Length", "4");
+  CHECK(client.request("PUT", host.address(), options).text() == "4 body");
   for (const char* wrong : {"3", "5", "0"}) {
     CAPTURE(wrong);
-    how.body_from = pieces_of(body);
-    how.headers.set("Content-Length", wrong);
-    CHECK_THROWS_AS(client.request("PUT", one.address(), how), std::length_error);
+    options.body_from = pieces_of(body);
+    options.headers.set("Content-Length", wrong);
+    CHECK_THROWS_AS(client.request("PUT", host.address(), options), std::length_error);
   }
-  for (const char* none : {"", "-1", "4 ", "18446744073709551616"}) {
-    CAPTURE(none);
-    how.headers.set("Content-Length", none);
-    CHECK_THROWS_AS(client.request("PUT", one.address(), how), std::invalid_argument);
+  for (const char* invalid_length : {"", "-1", "4 ", "18446744073709551616"}) {
+    CAPTURE(invalid_length);
+    options.headers.set("Content-Length", invalid_length);
+    CHECK_THROWS_AS(client.request("PUT", host.address(), options), std::invalid_argument);
   }
-  how.body_from = pieces_of(body);
-  how.headers.set("Content-Length", "4");
-  CHECK(client.request("PUT", one.address(), how).text() == "4 body");
+  options.body_from = pieces_of(body);
+  options.headers.set("Content-Length", "4");
+  CHECK(client.request("PUT", host.address(), options).text() == "4 body");
 }

@@ -18,7 +18,8 @@ using http::response;
 
 inline std::size_t count_of(const std::string& text, const std::string& part) {
   std::size_t count = 0;
-  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) {
+  for (std::size_t position = text.find(part); position != std::string::npos;
+       position = text.find(part, position + 1)) {
     ++count;
   }
   return count;
@@ -27,14 +28,14 @@ inline std::size_t count_of(const std::string& text, const std::string& part) {
 /// A connection that is served by a fiber.
 class served {
  public:
-  explicit served(const http::handler& called, http::serve_options how = {})
-      : called_(called), how_(std::move(how)) {
+  explicit served(const http::handler& handler, http::serve_options options = {})
+      : handler_(handler), options_(std::move(options)) {
     int ends[2];
     REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) == 0);
     client = tcp_stream(fd(ends[0]));
-    serving_.spin([this, end = fd(ends[1])]() mutable {
+    tasks_.spin([this, end = fd(ends[1])]() mutable {
       try {
-        http::serve_connection(tcp_stream(std::move(end)), how_, called_);
+        http::serve_connection(tcp_stream(std::move(end)), options_, handler_);
       } catch (const std::exception&) {
         failure_ = std::current_exception();
       }
@@ -54,28 +55,28 @@ class served {
   }
   /// Waits for the server's fiber. Throws: what that has thrown.
   void await_end() {
-    serving_.await_all();
+    tasks_.await_all();
     if (failure_ != nullptr) std::rethrow_exception(failure_);
   }
 
   tcp_stream client;
 
  private:
-  const http::handler called_;
-  const http::serve_options how_;
+  const http::handler handler_;
+  const http::serve_options options_;
   std::exception_ptr failure_;
-  group serving_;
+  group tasks_;
 };
 
-inline std::string answer_to(std::string_view text, const http::handler& called,
-                             const http::serve_options& how = {}) {
-  return served(called, how).answer_to(text);
+inline std::string answer_to(std::string_view text, const http::handler& handler,
+                             const http::serve_options& options = {}) {
+  return served(handler, options).answer_to(text);
 }
 
 /// Answers with what was asked for, and the body.
-inline void echo(request& asked, response& answer) {
-  answer.write(std::string(asked.method()) + ' ' + std::string(asked.target()) + ' ');
-  answer.write(asked.text());
+inline void echo(request& request, response& answer) {
+  answer.write(std::string(request.method()) + ' ' + std::string(request.target()) + ' ');
+  answer.write(request.text());
 }
 
 inline std::string get(const std::string& target, const std::string& fields = {}) {
@@ -84,9 +85,9 @@ inline std::string get(const std::string& target, const std::string& fields = {}
 
 /// Returns: `answer` without its date.
 inline std::string undated(std::string answer) {
-  for (std::size_t at = answer.find("Date: "); at != std::string::npos;
-       at = answer.find("Date: ", at)) {
-    answer.erase(at, answer.find("\r\n", at) + 2 - at);
+  for (std::size_t position = answer.find("Date: "); position != std::string::npos;
+       position = answer.find("Date: ", position)) {
+    answer.erase(position, answer.find("\r\n", position) + 2 - position);
   }
   return answer;
 }

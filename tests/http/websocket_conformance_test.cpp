@@ -19,33 +19,33 @@ const std::string asking =
     "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n";
 
 /// Returns: `text` with `part` replaced.
-std::string with(std::string text, const std::string& part, const std::string& other) {
+std::string with(std::string text, const std::string& part, const std::string& replacement) {
   const std::size_t begin = text.find(part);
   REQUIRE(begin != std::string::npos);
-  return text.replace(begin, part.size(), other);
+  return text.replace(begin, part.size(), replacement);
 }
 
 /// A short frame of a client. `first`: the bits before the length.
 std::string frame(unsigned first, const std::string& data) {
-  std::string made(1, static_cast<char>(first));
-  made += static_cast<char>(0x80 | data.size());
-  return made.append(4, '\0') + data;  // a mask that changes nothing
+  std::string bytes(1, static_cast<char>(first));
+  bytes += static_cast<char>(0x80 | data.size());
+  return bytes.append(4, '\0') + data;  // a mask that changes nothing
 }
 
 std::string code(int number) {
   return {static_cast<char>(number >> 8), static_cast<char>(number)};
 }
 
-void echo_messages(request& asked, response& answer) {
-  websocket one = websocket::accept(asked, answer, {.protocols = {"v1", "v2"}});
-  while (const auto message = one.read()) one.write(message->data);
+void echo_messages(request& request, response& answer) {
+  websocket socket = websocket::accept(request, answer, {.protocols = {"v1", "v2"}});
+  while (const auto message = socket.read()) socket.write(message->data);
 }
 
 std::string head_of(const std::string& answer) {
   return answer.substr(0, answer.find("\r\n\r\n") + 4);
 }
 
-TEST_CASE("a handshake is accepted if its tokens differ in case only, or are on several lines") {
+TEST_CASE("websocket::accept() accepts tokens that differ in case, or are on several lines") {
   for (const std::string& text :
        {asking, with(asking, "Upgrade: websocket", "upgrade: WebSocket"),
         with(asking, "Connection: Upgrade", "connection: keep-alive, UPGRADE"),
@@ -58,7 +58,7 @@ TEST_CASE("a handshake is accepted if its tokens differ in case only, or are on 
   }
 }
 
-TEST_CASE("a handshake that is not that of the standard is refused with an error") {
+TEST_CASE("websocket::accept() refuses an invalid handshake with an error") {
   const std::string key = "dGhlIHNhbXBsZSBub25jZQ==";
   for (const std::string& text :
        {with(asking, "Upgrade: websocket", "Upgrade: h2c"),
@@ -73,7 +73,7 @@ TEST_CASE("a handshake that is not that of the standard is refused with an error
   }
 }
 
-TEST_CASE("a server chooses a protocol that was offered or none, and never an extension") {
+TEST_CASE("websocket::accept() chooses an offered protocol or none, and never an extension") {
   const auto head = [](const std::string& fields) {
     return head_of(answer_to(with(asking, "Upgrade:", fields + "Upgrade:"), echo_messages));
   };
@@ -87,70 +87,70 @@ TEST_CASE("a server chooses a protocol that was offered or none, and never an ex
   CHECK_FALSE(contains(extended, "Sec-WebSocket-Extensions"));
 }
 
-TEST_CASE(
-    "a frame with a reserved bit, opcode or code, or an overlong length, ends the WebSocket") {
+TEST_CASE("websocket::read() rejects a reserved bit, opcode or code, and an overlong length") {
   struct broken {
     std::string bytes;
-    int told = 1002;
+    int code_sent = 1002;
   };
-  std::vector<broken> all{
+  std::vector<broken> cases{
       {std::string("\x81\xfe\x00\x05\0\0\0\0hello", 13)},
       {std::string("\x81\xff\0\0\0\0\0\0\xff\xff\0\0\0\0", 14)},
       {std::string("\x81\xff\x80\0\0\0\0\0\0\x01\0\0\0\0", 14), 1009},
   };
   for (const unsigned bit : {0x40u, 0x20u, 0x10u}) {
-    all.push_back({frame(0x82 | bit, "x")});
-    all.push_back({frame(0x89 | bit, "x")});
-    all.push_back({frame(0x01, "x") + frame(0x80 | bit, "x")});
+    cases.push_back({frame(0x82 | bit, "x")});
+    cases.push_back({frame(0x89 | bit, "x")});
+    cases.push_back({frame(0x01, "x") + frame(0x80 | bit, "x")});
   }
   for (const unsigned kind : {3u, 4u, 5u, 6u, 7u, 11u, 12u, 13u, 14u, 15u}) {
-    all.push_back({frame(0x80 | kind, "x")});
+    cases.push_back({frame(0x80 | kind, "x")});
   }
   for (const int number : {0, 999, 1004, 1006, 1015, 1016, 2999, 5000, 65'535}) {
-    all.push_back({frame(0x88, code(number))});
+    cases.push_back({frame(0x88, code(number))});
   }
-  for (const broken& each : all) {
-    CAPTURE(each.bytes);
-    std::vector<std::string> got;
+  for (const broken& test : cases) {
+    CAPTURE(test.bytes);
+    std::vector<std::string> messages;
     std::error_code second;
-    served one([&](request& asked, response& answer) {
-      websocket socket = websocket::accept(asked, answer);
-      CHECK_THROWS_AS(got.push_back(socket.read()->data), std::system_error);
-      second = code_thrown_by([&] { got.push_back(socket.read()->data); });
+    served peer([&](request& request, response& answer) {
+      websocket socket = websocket::accept(request, answer);
+      CHECK_THROWS_AS(messages.push_back(socket.read()->data), std::system_error);
+      second = code_thrown_by([&] { messages.push_back(socket.read()->data); });
     });
-    const std::string answer = one.answer_to(asking + each.bytes + frame(0x81, "more"));
-    CHECK(answer == head_of(answer) + "\x88\x02" + code(each.told));
-    CHECK(got.empty());
+    const std::string answer = peer.answer_to(asking + test.bytes + frame(0x81, "more"));
+    CHECK(answer == head_of(answer) + "\x88\x02" + code(test.code_sent));
+    CHECK(messages.empty());
     CHECK(second == std::errc::broken_pipe);
   }
 }
 
-TEST_CASE("a server's frames have no mask, and their lengths take the fewest bytes") {
+TEST_CASE("websocket::write() of a server sends no mask, and the shortest lengths") {
   struct sized {
     std::size_t size;
     std::string head;
   };
-  for (const sized& each : {sized{125, "\x81\x7d"}, sized{126, std::string("\x81\x7e\0\x7e", 4)},
+  for (const sized& test : {sized{125, "\x81\x7d"}, sized{126, std::string("\x81\x7e\0\x7e", 4)},
                             sized{65'535, "\x81\x7e\xff\xff"},
                             sized{65'536, std::string("\x81\x7f\0\0\0\0\0\x01\0\0", 10)}}) {
-    CAPTURE(each.size);
-    const std::string data(each.size, 'x');
-    const std::string answer = answer_to(
-        asking, [&](request& asked, response& to) { websocket::accept(asked, to).write(data); });
-    CHECK(answer.substr(head_of(answer).size()) == each.head + data);
+    CAPTURE(test.size);
+    const std::string data(test.size, 'x');
+    const std::string answer = answer_to(asking, [&](request& request, response& response) {
+      websocket::accept(request, response).write(data);
+    });
+    CHECK(answer.substr(head_of(answer).size()) == test.head + data);
   }
 }
 
-TEST_CASE("no code that is reserved is sent in a Close frame") {
-  served one([](request& asked, response& answer) {
-    websocket socket = websocket::accept(asked, answer, {.farewell = 5ms});
+TEST_CASE("websocket::close() sends no reserved code") {
+  served peer([](request& request, response& answer) {
+    websocket socket = websocket::accept(request, answer, {.farewell = 5ms});
     for (const int number : {0, 1004, 1006, 1015, 1016, 2999, 5000}) {
       CAPTURE(number);
       CHECK_THROWS_AS(socket.close(static_cast<std::uint16_t>(number)), std::invalid_argument);
     }
     socket.close(3000);
   });
-  const std::string answer = one.answer_to(asking);
+  const std::string answer = peer.answer_to(asking);
   CHECK(answer == head_of(answer) + "\x88\x02" + code(3000));
 }
 
@@ -159,11 +159,11 @@ class raw_server {
  public:
   template <typename Change>
   raw_server(Change change, std::string frames) {
-    serving_.spin([this, change, frames = std::move(frames)] {
+    tasks_.spin([this, change, frames = std::move(frames)] {
       for (;;) {
         tcp_stream peer = listener_.accept();
-        asked.push_back(read_text(peer, 65'536));
-        peer.write_all(change(head_of(answer_to(asked.back(), echo_messages))) + frames);
+        requests.push_back(read_text(peer, 65'536));
+        peer.write_all(change(head_of(answer_to(requests.back(), echo_messages))) + frames);
         heard.push_back(read_to_end(peer));
       }
     });
@@ -171,12 +171,12 @@ class raw_server {
   std::string authority() const { return listener_.local_endpoint().to_string(); }
   std::string address() const { return "ws://" + authority() + "/chat?room=1"; }
 
-  std::vector<std::string> asked;  // the heads
-  std::vector<std::string> heard;  // what came behind them
+  std::vector<std::string> requests;  // the heads
+  std::vector<std::string> heard;     // what came behind them
 
  private:
   net::tcp_listener listener_{net::endpoint::loopback(0)};
-  group serving_;
+  group tasks_;
 };
 
 std::string unchanged(std::string answer) {
@@ -191,17 +191,17 @@ std::string value_of(const std::string& head, const std::string& name) {
   return head.substr(value, head.find("\r\n", value) - value);
 }
 
-TEST_CASE("a client's handshake is that of the standard, with another key each time") {
-  raw_server one(unchanged, "");
+TEST_CASE("websocket::connect() sends the handshake of RFC 6455, with another key each time") {
+  raw_server peer(unchanged, "");
   std::set<std::string> keys;
   for (std::size_t round = 0; round < 3; ++round) {
     {
-      const websocket socket = websocket::connect(one.address(), {.protocols = {"v3", "v1"}});
+      const websocket socket = websocket::connect(peer.address(), {.protocols = {"v3", "v1"}});
     }
-    const std::string& head = one.asked.at(round);
+    const std::string& head = peer.requests.at(round);
     CHECK(head.starts_with("GET /chat?room=1 HTTP/1.1\r\n"));
     CHECK(head.ends_with("\r\n\r\n"));
-    CHECK(value_of(head, "Host") == one.authority());
+    CHECK(value_of(head, "Host") == peer.authority());
     CHECK(value_of(head, "Upgrade") == "websocket");
     CHECK(value_of(head, "Connection") == "upgrade");
     CHECK(value_of(head, "Sec-WebSocket-Version") == "13");
@@ -216,12 +216,12 @@ TEST_CASE("a client's handshake is that of the standard, with another key each t
   CHECK(keys.size() == 3);
 }
 
-TEST_CASE("a client fails a handshake whose answer is not that of the standard") {
+TEST_CASE("websocket::connect() throws if the server's handshake is invalid") {
   struct changed {
     const char* part;
-    const char* other;
+    const char* replacement;
   };
-  for (const changed& each : {
+  for (const changed& change : {
            changed{"101 Switching Protocols", "404 Not Found\r\nContent-Length: 0"},
            changed{"101 Switching Protocols", "200 OK"},  // to which there is no end
            changed{"HTTP/1.1", "HTTP/1.0"},
@@ -237,31 +237,32 @@ TEST_CASE("a client fails a handshake whose answer is not that of the standard")
            changed{"Upgrade: websocket", "Upgrade: websocket, x"},
            changed{"\r\n\r\n", "\r\nSec-WebSocket-Accept: x\r\n\r\n"},
        }) {
-    CAPTURE(each.part, each.other);
-    raw_server one([&](const std::string& answer) { return with(answer, each.part, each.other); },
-                   "");
-    CHECK_THROWS_AS(websocket::connect(one.address()), http::bad_reply);
+    CAPTURE(change.part, change.replacement);
+    raw_server peer(
+        [&](const std::string& answer) { return with(answer, change.part, change.replacement); },
+        "");
+    CHECK_THROWS_AS(websocket::connect(peer.address()), http::bad_reply);
   }
 }
 
-TEST_CASE("a client accepts a handshake with Connection on two lines, after another answer") {
+TEST_CASE("websocket::connect() accepts Connection on two lines, after an informational answer") {
   const auto change = [](const std::string& answer) {
     return "HTTP/1.1 100 Continue\r\n\r\n" +
            with(answer, "Connection", "Connection: x\r\nConnection");
   };
-  raw_server one(change, "\x81\x01z");
-  CHECK(websocket::connect(one.address()).read()->data == "z");
+  raw_server peer(change, "\x81\x01z");
+  CHECK(websocket::connect(peer.address()).read()->data == "z");
 }
 
-TEST_CASE("a client masks each frame, with another mask each time") {
-  raw_server one(unchanged, std::string("\x89\x01p\x88\x00", 5));
+TEST_CASE("websocket::write() of a client masks each frame, with another mask each time") {
+  raw_server peer(unchanged, std::string("\x89\x01p\x88\x00", 5));
   {
-    websocket socket = websocket::connect(one.address());
+    websocket socket = websocket::connect(peer.address());
     for (int count = 0; count < 2; ++count) socket.write("same");
     CHECK_FALSE(socket.read().has_value());
   }
-  while (one.heard.empty()) sleep_for(1ms);
-  const std::string& heard = one.heard[0];
+  while (peer.heard.empty()) sleep_for(1ms);
+  const std::string& heard = peer.heard[0];
   REQUIRE(heard.size() == 10 + 10 + 7 + 8);  // two messages, a pong and a farewell
   std::set<std::string> masks;
   for (const std::size_t begin : {0, 10, 20, 27}) {
@@ -271,24 +272,24 @@ TEST_CASE("a client masks each frame, with another mask each time") {
   CHECK(masks.size() == 4);
 }
 
-TEST_CASE("a client closes when a server's frame is masked, or its text ends within a character") {
+TEST_CASE("websocket::read() of a client closes on a masked frame or a text cut in a character") {
   struct broken {
     std::string bytes;
-    int told;
+    int code_sent;
   };
-  for (const broken& each :
+  for (const broken& test :
        {broken{frame(0x81, "x"), 1002}, broken{std::string("\x01\x02z\xc3\x80\x00", 6), 1007}}) {
-    raw_server one(unchanged, each.bytes);
+    raw_server peer(unchanged, test.bytes);
     {
-      websocket socket = websocket::connect(one.address());
+      websocket socket = websocket::connect(peer.address());
       CHECK_THROWS_AS(socket.read(), std::system_error);
     }
-    while (one.heard.empty()) sleep_for(1ms);
-    const std::string& heard = one.heard[0];
+    while (peer.heard.empty()) sleep_for(1ms);
+    const std::string& heard = peer.heard[0];
     REQUIRE(heard.size() == 8);
     CHECK(heard.starts_with("\x88\x82"));
-    CHECK((heard[2] ^ heard[6]) == each.told >> 8);
-    CHECK(static_cast<unsigned char>(heard[3] ^ heard[7]) == (each.told & 0xff));
+    CHECK((heard[2] ^ heard[6]) == test.code_sent >> 8);
+    CHECK(static_cast<unsigned char>(heard[3] ^ heard[7]) == (test.code_sent & 0xff));
   }
 }
 

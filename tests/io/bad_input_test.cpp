@@ -33,24 +33,24 @@ namespace {
 constexpr std::size_t disk = std::size_t{256} << 10;
 
 /// What a full disk is told of; returns the number of the promise that was broken, or 0.
-int fill_disk(const std::string& in) {
+int fill_disk(const std::string& directory) {
   const std::string text(2 * disk, 'x');
-  file big = file::open(in + "/big", O_RDWR | O_CREAT);
+  file big = file::open(directory + "/big", O_RDWR | O_CREAT);
   std::error_code error;
-  const std::size_t written = big.write_all(std::as_bytes(std::span(text)), error);
+  const std::size_t size = big.write_all(std::as_bytes(std::span(text)), error);
   if (error != std::errc::no_space_on_device) return 1;
-  if (written == 0 || static_cast<off_t>(written) != big.size()) return 2;
+  if (size == 0 || static_cast<off_t>(size) != big.size()) return 2;
   if (error_of([&] { big.append("y"); }) != std::errc::no_space_on_device) return 3;
   if (error_of([&] { io::fallocate(big.native_handle(), 0, 0, 2 * disk); }) !=
       std::errc::no_space_on_device) {
     return 4;
   }
-  file other = file::open(in + "/other", O_RDWR | O_CREAT);
+  file second = file::open(directory + "/other", O_RDWR | O_CREAT);
   big.seek(0);
-  if (error_of([&] { copy(big, other); }) != std::errc::no_space_on_device) return 5;
-  big.resize(static_cast<off_t>(written / 2));
-  other.write_all("there is room again");
-  return other.size() == 19 ? 0 : 6;
+  if (error_of([&] { copy(big, second); }) != std::errc::no_space_on_device) return 5;
+  big.resize(static_cast<off_t>(size / 2));
+  second.write_all("there is room again");
+  return second.size() == 19 ? 0 : 6;
 }
 
 /// In a child that has a small file system for itself. Returns: -1 if the kernel refuses that.
@@ -65,9 +65,9 @@ int with_small_disk(const std::string& place) {
     }
     ::_exit(run([&] { return fill_disk(place); }));
   }
-  int how = 0;
-  ::waitpid(child, &how, 0);
-  const int code = WIFEXITED(how) ? WEXITSTATUS(how) : 98;
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  const int code = WIFEXITED(status) ? WEXITSTATUS(status) : 98;
   return code == 99 ? -1 : code;
 }
 
@@ -97,22 +97,22 @@ class storm {
 
 }  // namespace
 
-TEST_CASE("a full disk is told of by the call that finds it", "[bad]") {
+TEST_CASE("file::write_all(), append() and copy() throw if the disk is full", "[bad]") {
   const testing::scratch_directory place;
-  const int broken = with_small_disk(place.name());
-  if (broken >= 0) CHECK(broken == 0);
+  const int promise = with_small_disk(place.name());
+  if (promise >= 0) CHECK(promise == 0);
   run([] {
     file full = file::open("/dev/full", O_WRONLY);
     CHECK(error_of([&] { full.write_all("text"); }) == std::errc::no_space_on_device);
     CHECK(error_of([&] {
-            writer out(full);
-            out.write("text");
-            out.flush();
+            writer output(full);
+            output.write("text");
+            output.flush();
           }) == std::errc::no_space_on_device);
   });
 }
 
-TEST_CASE("signals interrupt no call", "[bad]") {
+TEST_CASE("io calls go on when a signal interrupts them", "[bad]") {
   alarms = 0;
   const storm raging;
   run([] {
@@ -120,20 +120,20 @@ TEST_CASE("signals interrupt no call", "[bad]") {
     net::tcp_listener listener(net::endpoint::loopback(0));
     server.spin([&] { listener.serve(testing::echo); });
     const testing::scratch_name name;
-    file kept = file::open(name, O_RDWR | O_CREAT);
+    file target = file::open(name, O_RDWR | O_CREAT);
     const std::string text(100'000, 't');
     const std::size_t rounds = scaled(300, 30);
     for (std::size_t round = 0; round < rounds; ++round) {
       net::tcp_stream peer = net::tcp_stream::connect(listener.local_endpoint());
-      auto asking = spin([&] { peer.write_all(text); });
+      auto asker = spin([&] { peer.write_all(text); });
       std::vector<std::byte> answer(text.size());
       std::error_code error;
       CHECK(io::read_exactly(peer.native_handle(), answer, error) == text.size());
-      asking.await();
-      CHECK(kept.write_all(std::as_bytes(std::span(text)), error) == text.size());
-      kept.seek(0);
-      CHECK(kept.read_exactly(answer, error) == text.size());
-      kept.resize(0);
+      asker.await();
+      CHECK(target.write_all(std::as_bytes(std::span(text)), error) == text.size());
+      target.seek(0);
+      CHECK(target.read_exactly(answer, error) == text.size());
+      target.resize(0);
       CHECK_FALSE(error);
       net::udp_socket datagrams(net::endpoint::loopback(0));
       datagrams.send_to(std::as_bytes(std::span(text)).first(9), datagrams.local_endpoint());

@@ -29,7 +29,7 @@ using testing::make_socket_pair;
 using testing::read_text;
 using testing::until_waiting;
 
-TEST_CASE("of two numbers of one file, a close ends what waits on its own", "[closing]") {
+TEST_CASE("io::close() ends what waits on its own number, not on a duplicate", "[closing]") {
   run([] {
     auto pair = make_socket_pair();
     const fd second(::fcntl(pair.first(), F_DUPFD_CLOEXEC, 0));
@@ -54,7 +54,8 @@ TEST_CASE("of two numbers of one file, a close ends what waits on its own", "[cl
   });
 }
 
-TEST_CASE("a number that is given out again has nothing of its former file", "[closing]") {
+TEST_CASE("io::close() leaves nothing of the former file when its number is given out again",
+          "[closing]") {
   run([] {
     for (int round = 0; round < 20; ++round) {
       auto pair = make_socket_pair();
@@ -78,31 +79,32 @@ TEST_CASE("a number that is given out again has nothing of its former file", "[c
   });
 }
 
-TEST_CASE("a fiber in a close's way may open a file, which gets another number", "[closing]") {
+TEST_CASE("io::close() keeps its number until the fibers that it ends have run", "[closing]") {
   run([] {
     auto pair = make_socket_pair();
     const int number = pair.first();
-    int opened = -1;
+    int new_number = -1;
     auto reader = spin([&] {
       const std::error_code error = error_of([&] { read_text(number); });
       const fd file(::open("/dev/null", O_RDONLY | O_CLOEXEC));
-      opened = file.get();
+      new_number = file.get();
       return error;
     });
     until_waiting(reader);
     io::close(number);
     pair.forget_first();
     CHECK(reader.await() == bad_descriptor);
-    CHECK(opened >= 0);
-    CHECK(opened != number);
+    CHECK(new_number >= 0);
+    CHECK(new_number != number);
   });
 }
 
-TEST_CASE("what a fiber waits on cannot be closed, or released, by another thread", "[closing]") {
+TEST_CASE("close() and release() throw on another thread while a fiber waits on the descriptor",
+          "[closing]") {
   run([] {
-    const auto holds = [](auto made, auto use) {
-      auto waiting = spin([&] { use(made); });
-      until_waiting(waiting);
+    const auto holds = [](auto object, auto use) {
+      auto waiter = spin([&] { use(object); });
+      until_waiting(waiter);
       int refused = 0;
       std::thread([&] {
         const auto try_it = [&](auto end) {
@@ -112,152 +114,151 @@ TEST_CASE("what a fiber waits on cannot be closed, or released, by another threa
             ++refused;
           }
         };
-        try_it([&] { made.close(); });
-        if constexpr (requires { made.release(SHUT_RD); }) {
-          try_it([&] { (void)made.release(SHUT_RD); });
+        try_it([&] { object.close(); });
+        if constexpr (requires { object.release(SHUT_RD); }) {
+          try_it([&] { (void)object.release(SHUT_RD); });
         } else {
-          try_it([&] { (void)made.release(); });
+          try_it([&] { (void)object.release(); });
         }
       }).join();
       CHECK(refused == 2);
       snooze();
-      CHECK(waiting.state() == fiber_state::waiting);
-      waiting.cancel();
-      CHECK_THROWS_AS(waiting.await(), fiber_cancelled);
+      CHECK(waiter.state() == fiber_state::waiting);
+      waiter.cancel();
+      CHECK_THROWS_AS(waiter.await(), fiber_cancelled);
     };
     std::byte room[8];
-    const auto read = [&](auto& from) { from.read(room); };
+    const auto read_some = [&](auto& stream) { stream.read(room); };
     auto pair = net::stream_pair();
-    holds(std::move(pair.first), read);
-    holds(motet::pipe::open(), read);
+    holds(std::move(pair.first), read_some);
+    holds(motet::pipe::open(), read_some);
     net::tcp_listener listener(net::endpoint::loopback(0));
     net::tcp_stream connected = net::tcp_stream::connect(listener.local_endpoint());
     const net::tcp_stream accepted = listener.accept();
-    holds(std::move(connected), read);
-    holds(std::move(listener), [](auto& each) { each.accept(); });
+    holds(std::move(connected), read_some);
+    holds(std::move(listener), [](auto& waiter) { waiter.accept(); });
   });
 }
 
-TEST_CASE("a branch of a select ends by a close of its descriptor", "[closing]") {
+TEST_CASE("select() ends a branch when its descriptor is closed", "[closing]") {
   run([] {
     auto pair = make_socket_pair();
-    auto selecting = spin([&] {
+    auto selector = spin([&] {
       return error_of([&] { select(on_readable(pair.first(), [] {}), on_timeout(1h, [] {})); });
     });
-    until_waiting(selecting);
+    until_waiting(selector);
     io::close(pair.first());
     pair.forget_first();
-    CHECK(selecting.await() == bad_descriptor);
+    CHECK(selector.await() == bad_descriptor);
   });
 }
 
-TEST_CASE("whatever owns a descriptor ends its waits when it is closed or assigned to",
+TEST_CASE("close() and assignment end the waits of a stream, a pipe, a listener and a socket",
           "[closing]") {
   run([] {
-    const auto ends = [](auto made, auto use, auto close) {
-      auto waiting = spin([&] { return error_of([&] { use(made); }); });
-      until_waiting(waiting);
-      close(made);
-      CHECK(waiting.await() == bad_descriptor);
-      CHECK(error_of([&] { use(made); }) == bad_descriptor);
+    const auto ends = [](auto object, auto use, auto close) {
+      auto waiter = spin([&] { return error_of([&] { use(object); }); });
+      until_waiting(waiter);
+      close(object);
+      CHECK(waiter.await() == bad_descriptor);
+      CHECK(error_of([&] { use(object); }) == bad_descriptor);
     };
     std::byte room[8];
-    const auto read = [&](auto& from) { from.read(room); };
-    const auto close = [](auto& each) { each.close(); };
-    const auto assign = [](auto& each) { each = std::decay_t<decltype(each)>(); };
+    const auto read_some = [&](auto& stream) { stream.read(room); };
+    const auto close = [](auto& object) { object.close(); };
+    const auto assign = [](auto& object) { object = std::decay_t<decltype(object)>(); };
     auto pair = net::stream_pair();
-    ends(std::move(pair.first), read, close);
+    ends(std::move(pair.first), read_some, close);
     pair = net::stream_pair();
-    ends(std::move(pair.first), read, assign);
-    ends(motet::pipe::open(), read, close);
-    ends(motet::pipe::open(), read, assign);
+    ends(std::move(pair.first), read_some, assign);
+    ends(motet::pipe::open(), read_some, close);
+    ends(motet::pipe::open(), read_some, assign);
     net::tcp_listener listener(net::endpoint::loopback(0));
     net::tcp_stream connected = net::tcp_stream::connect(listener.local_endpoint());
     const net::tcp_stream accepted = listener.accept();
-    ends(std::move(connected), read, close);
-    ends(std::move(listener), [](auto& each) { each.accept(); }, close);
+    ends(std::move(connected), read_some, close);
+    ends(std::move(listener), [](auto& acceptor) { acceptor.accept(); }, close);
     net::udp_socket socket(net::endpoint::loopback(0));
-    ends(std::move(socket), [&](auto& each) { each.receive_from(room); }, close);
+    ends(std::move(socket), [&](auto& receiver) { receiver.receive_from(room); }, close);
   });
 }
 
-TEST_CASE("a stream, a listener and a pipe that are released end their waits, and stay open",
+TEST_CASE("release() ends the waits on a stream, a listener and a pipe, which stay open",
           "[closing]") {
   run([] {
     std::byte room[8];
     net::tcp_listener listener(net::endpoint::loopback(0));
-    const net::endpoint where = listener.local_endpoint();
-    auto accepting = spin([&] { return error_of([&] { listener.accept(); }); });
-    until_waiting(accepting);
-    net::tcp_listener again(listener.release());
-    CHECK(accepting.await() == bad_descriptor);
-    net::tcp_stream peer = net::tcp_stream::connect(where);
-    net::tcp_stream ours = again.accept();
+    const net::endpoint address = listener.local_endpoint();
+    auto acceptor = spin([&] { return error_of([&] { listener.accept(); }); });
+    until_waiting(acceptor);
+    net::tcp_listener second(listener.release());
+    CHECK(acceptor.await() == bad_descriptor);
+    net::tcp_stream peer = net::tcp_stream::connect(address);
+    net::tcp_stream server = second.accept();
 
-    auto reading = spin([&] { return error_of([&] { ours.read(room); }); });
-    until_waiting(reading);
-    net::tcp_stream next(ours.release());
-    CHECK(reading.await() == bad_descriptor);
+    auto reader = spin([&] { return error_of([&] { server.read(room); }); });
+    until_waiting(reader);
+    net::tcp_stream next(server.release());
+    CHECK(reader.await() == bad_descriptor);
     peer.write_all("still");
     CHECK(testing::read_text(next) == "still");
 
     motet::pipe way = motet::pipe::open();
-    auto emptying = spin([&] { return error_of([&] { way.read(room); }); });
-    until_waiting(emptying);
+    auto drainer = spin([&] { return error_of([&] { way.read(room); }); });
+    until_waiting(drainer);
     const fd exit = way.release(SHUT_RD);
-    CHECK(emptying.await() == bad_descriptor);
+    CHECK(drainer.await() == bad_descriptor);
     way.write_all(bytes_of("there"));
     CHECK(read_text(exit.get()) == "there");
   });
 }
 
-TEST_CASE("a close waits for a call on a disk that has begun", "[closing]") {
+TEST_CASE("file::close() waits for a call on a disk that has begun", "[closing]") {
   run([] {
     const testing::scratch_name name;
-    file out = file::open(name, O_RDWR | O_CREAT);
-    out.write_all(std::string(std::size_t{8} << 20, 'x'));
-    const int number = out.native_handle();
-    std::error_code how = std::make_error_code(std::errc::timed_out);
-    auto syncing = spin([&] { how = error_of([&] { io::fsync(number); }); });
-    until_waiting(syncing);
-    out.close();
-    syncing.await();
-    CHECK((!how || how == bad_descriptor));
+    file file_to_sync = file::open(name, O_RDWR | O_CREAT);
+    file_to_sync.write_all(std::string(std::size_t{8} << 20, 'x'));
+    const int number = file_to_sync.native_handle();
+    std::error_code result = std::make_error_code(std::errc::timed_out);
+    auto syncer = spin([&] { result = error_of([&] { io::fsync(number); }); });
+    until_waiting(syncer);
+    file_to_sync.close();
+    syncer.await();
+    CHECK((!result || result == bad_descriptor));
     CHECK(::fcntl(number, F_GETFD) < 0);
   });
 }
 
-TEST_CASE("a close does not wait for a call that holds its turn while it waits for another stream",
-          "[closing]") {
+TEST_CASE("close() does not wait for a copy() that waits for another stream", "[closing]") {
   run([] {
     auto silent = net::stream_pair();
     auto ends = net::stream_pair();
-    auto copying = spin([&] { return error_of([&] { copy(silent.first, ends.first); }); });
-    until_waiting(copying);
+    auto copier = spin([&] { return error_of([&] { copy(silent.first, ends.first); }); });
+    until_waiting(copier);
     CHECK(move_on_after(5s, [&] { ends.first.close(); }));
     silent.second.write_all("too late");
-    CHECK(copying.await() == bad_descriptor);
+    CHECK(copier.await() == bad_descriptor);
 
     motet::pipe way = motet::pipe::open();
-    auto filling = spin([&] { return error_of([&] { copy(silent.first, way); }); });
-    until_waiting(filling);
+    auto pipe_filler = spin([&] { return error_of([&] { copy(silent.first, way); }); });
+    until_waiting(pipe_filler);
     CHECK(move_on_after(5s, [&] { way.close(); }));
     silent.second.write_all("too late");
-    CHECK(filling.await() == bad_descriptor);
+    CHECK(pipe_filler.await() == bad_descriptor);
   });
 }
 
-TEST_CASE("a release between two parts of a call ends the call", "[closing]") {
+TEST_CASE("pipe::release() ends a write_all() between two of its parts", "[closing]") {
   run([] {
     const std::string much(1'000'000, 'm');
     motet::pipe way = motet::pipe::open();
-    auto writing = spin([&] { return error_of([&] { way.write_all(much); }); });
-    until_waiting(writing);
+    auto filler = spin([&] { return error_of([&] { way.write_all(much); }); });
+    until_waiting(filler);
     const fd exit = way.release(SHUT_RD);
     std::vector<std::byte> room(65'536);
     io::read(exit.get(), room);
-    while (writing.state() == fiber_state::waiting) snooze();  // a part has been written
+    while (filler.state() == fiber_state::waiting) snooze();  // a part has been written
     CHECK(move_on_after(5s, [&] { way.release(SHUT_WR); }));
-    CHECK(writing.await() == bad_descriptor);
+    CHECK(filler.await() == bad_descriptor);
   });
 }

@@ -42,98 +42,98 @@ std::string numbered(std::size_t size) {
 }
 
 template <typename Stream>
-std::string all_of(Stream& from) {
-  std::string all;
+std::string all_of(Stream& source) {
+  std::string text;
   std::vector<std::byte> room(65'536);
-  while (const std::size_t size = from.read(room)) {
-    all += text_of(std::span(room).first(size));
-    if (all.size() % 3 == 0) snooze();
+  while (const std::size_t size = source.read(room)) {
+    text += text_of(std::span(room).first(size));
+    if (text.size() % 3 == 0) snooze();
   }
-  return all;
+  return text;
 }
 
 /// One end connects, the other is accepted, which are in different modes.
 std::pair<tcp_stream, tcp_stream> tcp_pair() {
   tcp_listener listener(net::endpoint::loopback(0));
-  auto accepting = spin([&] { return listener.accept(); });
-  tcp_stream near = tcp_stream::connect(listener.local_endpoint());
-  tcp_stream far = std::move(accepting).await();
-  return std::pair(std::move(near), std::move(far));
+  auto acceptor = spin([&] { return listener.accept(); });
+  tcp_stream client = tcp_stream::connect(listener.local_endpoint());
+  tcp_stream server = std::move(acceptor).await();
+  return std::pair(std::move(client), std::move(server));
 }
 
 /// Copies `text` from a source that a fiber fills to a target that a fiber empties.
 template <typename From, typename To>
 void check_copy(From& source, From& read_end, To& write_end, To& target, const std::string& text) {
-  auto filling = spin([&] {
+  auto filler = spin([&] {
     source.write_all(text);
     source.shutdown(SHUT_WR);
   });
-  auto emptying = spin([&] { return all_of(target); });
+  auto drainer = spin([&] { return all_of(target); });
   CHECK(copy(read_end, write_end) == text.size());
   write_end.shutdown(SHUT_WR);
-  CHECK(emptying.await() == text);
-  filling.await();
+  CHECK(drainer.await() == text);
+  filler.await();
 }
 
 }  // namespace
 
-TEST_CASE("a copy between sockets and pipes of all kinds is whole", "[copy]") {
+TEST_CASE("copy() between sockets and pipes of all kinds copies all", "[copy]") {
   run([] {
     for (const std::size_t size : {0, 1, 70'000, 3'000'000}) {
       const std::string text = numbered(size);
       auto [tcp, tcp_far] = tcp_pair();
-      auto [back, back_far] = tcp_pair();
-      check_copy(tcp, tcp_far, back, back_far, text);
+      auto [outlet, outlet_far] = tcp_pair();
+      check_copy(tcp, tcp_far, outlet, outlet_far, text);
       auto [local, local_far] = net::stream_pair();
-      auto [other, other_far] = tcp_pair();
-      check_copy(local, local_far, other_far, other, text);
-      motet::pipe through = motet::pipe::open();
+      auto [next, next_far] = tcp_pair();
+      check_copy(local, local_far, next_far, next, text);
+      motet::pipe pipe = motet::pipe::open();
       auto [last, last_far] = net::stream_pair();
-      check_copy(through, through, last, last_far, text);
+      check_copy(pipe, pipe, last, last_far, text);
       scripted_stream script(size == 0 ? std::vector<std::string>() : std::vector{text, text});
       motet::pipe end = motet::pipe::open();
-      auto emptying = spin([&] { return all_of(end); });
+      auto drainer = spin([&] { return all_of(end); });
       CHECK(copy(script, end) == 2 * size);
       end.shutdown(SHUT_WR);
-      CHECK(emptying.await() == text + text);
+      CHECK(drainer.await() == text + text);
     }
   });
 }
 
-TEST_CASE("a copy of a file, to a file and elsewhere", "[copy]") {
+TEST_CASE("copy() copies from a file, to a file and to other streams", "[copy]") {
   run([] {
     const scratch_name first;
     const scratch_name second;
     for (const std::size_t size : {0, 5, 200'000}) {
       const std::string text = numbered(size);
-      file from = file::open(first, O_RDWR | O_CREAT | O_TRUNC);
-      from.write_all(text);
-      from.seek(0);
+      file source = file::open(first, O_RDWR | O_CREAT | O_TRUNC);
+      source.write_all(text);
+      source.seek(0);
       for (const int append : {0, O_APPEND}) {
-        from.seek(0);
-        file to = file::open(second, O_RDWR | O_CREAT | O_TRUNC | append);
-        to.write_all("head ");
-        CHECK(copy(from, to) == size);
-        to.write_all(" tail");
-        to.seek(0);
-        CHECK(all_of(to) == "head " + text + " tail");
+        source.seek(0);
+        file target = file::open(second, O_RDWR | O_CREAT | O_TRUNC | append);
+        target.write_all("head ");
+        CHECK(copy(source, target) == size);
+        target.write_all(" tail");
+        target.seek(0);
+        CHECK(all_of(target) == "head " + text + " tail");
       }
-      from.seek(0);
+      source.seek(0);
       scripted_stream script;
-      CHECK(copy(from, script) == size);
+      CHECK(copy(source, script) == size);
       CHECK(script.written() == text);
       CHECK_FALSE(script.ended);
-      from.seek(0);
+      source.seek(0);
       auto ends = tcp_pair();
-      auto& [near, far] = ends;
-      auto emptying = spin([&ends] { return all_of(ends.second); });
-      CHECK(copy(from, near) == size);
-      near.shutdown(SHUT_WR);
-      CHECK(emptying.await() == text);
+      auto& [client, server] = ends;
+      auto drainer = spin([&ends] { return all_of(ends.second); });
+      CHECK(copy(source, client) == size);
+      client.shutdown(SHUT_WR);
+      CHECK(drainer.await() == text);
     }
     file odd = file::open("/proc/self/status");
-    file to = file::open(second, O_RDWR | O_TRUNC);
-    CHECK(copy(odd, to) > 100);
+    file target = file::open(second, O_RDWR | O_TRUNC);
+    CHECK(copy(odd, target) > 100);
   });
 }
 
@@ -143,7 +143,7 @@ namespace {
 struct refusal {
   std::string_view call;
   int error;
-  int after;  // so many calls that are not refused
+  int successes;  // so many calls that are not refused
   int times;
 };
 refusal planned;
@@ -151,7 +151,7 @@ int calls_seen;
 
 int refuse_as_planned(const char* call) noexcept {
   if (std::string_view(call) != planned.call) return 0;
-  const int number = calls_seen++ - planned.after;
+  const int number = calls_seen++ - planned.successes;
   return number >= 0 && number < planned.times ? planned.error : 0;
 }
 
@@ -163,48 +163,48 @@ void plan(const refusal& next) {
 
 }  // namespace
 
-TEST_CASE("a copy that the kernel refuses to make is made by hand", "[copy]") {
+TEST_CASE("copy() copies by hand if the kernel refuses to", "[copy]") {
   run([] {
     const std::string text = numbered(300'000);
     constexpr int always = 1'000'000;
-    for (const refusal& each : {refusal{"splice", EINVAL, 0, always},
-                                {"splice", EINVAL, 1, always},
-                                {"splice", ENOSYS, 4, always},
-                                {"splice", EINTR, 1, 3},
-                                {"pipe2", EMFILE, 0, always}}) {
-      INFO(each.call << ' ' << each.error << ' ' << each.after);
+    for (const refusal& entry : {refusal{"splice", EINVAL, 0, always},
+                                 {"splice", EINVAL, 1, always},
+                                 {"splice", ENOSYS, 4, always},
+                                 {"splice", EINTR, 1, 3},
+                                 {"pipe2", EMFILE, 0, always}}) {
+      INFO(entry.call << ' ' << entry.error << ' ' << entry.successes);
       auto [tcp, tcp_far] = tcp_pair();
-      auto [back, back_far] = tcp_pair();
-      plan(each);
-      check_copy(tcp, tcp_far, back, back_far, text);
-      CHECK(calls_seen > each.after);
+      auto [outlet, outlet_far] = tcp_pair();
+      plan(entry);
+      check_copy(tcp, tcp_far, outlet, outlet_far, text);
+      CHECK(calls_seen > entry.successes);
       detail::faults::choose = nullptr;
     }
     const scratch_name first;
     const scratch_name second;
-    file from = file::open(first, O_RDWR | O_CREAT);
-    from.write_all(text);
-    from.seek(0);
-    file to = file::open(second, O_RDWR | O_CREAT);
+    file source = file::open(first, O_RDWR | O_CREAT);
+    source.write_all(text);
+    source.seek(0);
+    file target = file::open(second, O_RDWR | O_CREAT);
     plan({"copy_file_range", EXDEV, 0, always});
-    CHECK(copy(from, to) == text.size());
-    from.seek(0);
+    CHECK(copy(source, target) == text.size());
+    source.seek(0);
     plan({"copy_file_range", ENOSPC, 0, always});
-    CHECK(error_of([&] { copy(from, to); }) == std::errc::no_space_on_device);
+    CHECK(error_of([&] { copy(source, target); }) == std::errc::no_space_on_device);
     detail::faults::choose = nullptr;
-    to.seek(0);
-    CHECK(all_of(to) == text);
+    target.seek(0);
+    CHECK(all_of(target) == text);
   });
 }
 #endif
 
-TEST_CASE("a copy ends by an interruption, a reset and a close, and holds no turn", "[copy]") {
+TEST_CASE("copy() ends by an interruption, a reset and a close, and keeps no turn", "[copy]") {
   run([] {
-    const std::size_t before = testing::open_descriptors();
+    const std::size_t descriptors = testing::open_descriptors();
     {
       auto [tcp, tcp_far] = tcp_pair();
-      auto [back, back_far] = tcp_pair();
-      const auto go = [&, &in = tcp_far, &out = back] { copy(in, out); };
+      auto [outlet, outlet_far] = tcp_pair();
+      const auto go = [&, &source = tcp_far, &target = outlet] { copy(source, target); };
       CHECK_FALSE(move_on_after(1ms, go));
       auto raised = spin(go);
       until_waiting(raised);
@@ -213,131 +213,133 @@ TEST_CASE("a copy ends by an interruption, a reset and a close, and holds no tur
       tcp.write_all("still");
       CHECK(testing::read_text(tcp_far) == "still");
       auto full = spin(go);
-      auto filling = spin([&in = tcp] {
+      auto filler = spin([&sink = tcp] {
         const std::string text(10'000'000, 'x');
-        in.write_all(text);
+        sink.write_all(text);
       });
       until_waiting(full);
       sleep_for(20ms);
       CHECK(full.state() != fiber_state::dead);
       full.cancel();
       CHECK_THROWS_AS(full.await(), fiber_cancelled);
-      filling.cancel();
-      auto closed = spin([&] { return error_of(go); });
+      filler.cancel();
+      auto third = spin([&] { return error_of(go); });
       sleep_for(1ms);
-      back.close();
-      CHECK(closed.await() == std::errc::bad_file_descriptor);
+      outlet.close();
+      CHECK(third.await() == std::errc::bad_file_descriptor);
     }
     {
       auto [tcp, tcp_far] = tcp_pair();
-      auto [back, back_far] = tcp_pair();
+      auto [outlet, outlet_far] = tcp_pair();
       testing::reset_when_closed(tcp);
-      auto reset =
-          spin([&, &in = tcp_far, &out = back] { return error_of([&] { copy(in, out); }); });
+      auto reset = spin([&, &source = tcp_far, &target = outlet] {
+        return error_of([&] { copy(source, target); });
+      });
       until_waiting(reset);
       tcp.close();
       CHECK(reset.await() == std::errc::connection_reset);
-      auto broken =
-          spin([&, &in = back_far, &out = back] { return error_of([&] { copy(in, out); }); });
-      until_waiting(broken);
-      broken.cancel();
+      auto second = spin([&, &source = outlet_far, &target = outlet] {
+        return error_of([&] { copy(source, target); });
+      });
+      until_waiting(second);
+      second.cancel();
     }
-    CHECK(testing::open_descriptors() == before);
+    CHECK(testing::open_descriptors() == descriptors);
   });
 }
 
-TEST_CASE("a proxy passes both directions, and half-closes each when it ends", "[proxy]") {
+TEST_CASE("proxy() passes both directions, and half-closes each when it ends", "[proxy]") {
   run([] {
-    auto [client, near] = tcp_pair();
-    auto [far, server] = tcp_pair();
-    auto joined = spin([&a = near, &b = far] { return proxy(a, b); });
+    auto [client, front] = tcp_pair();
+    auto [back, server] = tcp_pair();
+    auto bridge = spin([&a = front, &b = back] { return proxy(a, b); });
     client.write_all("question");
     CHECK(testing::read_text(server) == "question");
     client.shutdown(SHUT_WR);
     CHECK(testing::read_text(server) == "");
     server.write_all("a long answer");
     CHECK(testing::read_text(client) == "a long answer");
-    CHECK(joined.state() != fiber_state::dead);
+    CHECK(bridge.state() != fiber_state::dead);
     server.close();
     CHECK(testing::read_text(client) == "");
-    const proxied moved = joined.await();
-    CHECK(moved.forth == 8);
-    CHECK(moved.back == 13);
+    const proxied counts = bridge.await();
+    CHECK(counts.forth == 8);
+    CHECK(counts.back == 13);
   });
 }
 
-TEST_CASE("a proxy ends when nothing has come for its limit", "[proxy]") {
+TEST_CASE("proxy() throws timed_out when nothing has come for its limit", "[proxy]") {
   run([] {
-    auto [client, near] = net::stream_pair();
-    auto [far, server] = net::stream_pair();
-    auto joined = spin([&a = near, &b = far] { proxy(a, b, 40ms); });
-    const auto begun = clock::now();
+    auto [client, front] = net::stream_pair();
+    auto [back, server] = net::stream_pair();
+    auto bridge = spin([&a = front, &b = back] { proxy(a, b, 40ms); });
+    const auto start = clock::now();
     for (int i = 0; i < 6; ++i) {
       sleep_for(15ms);
       (i % 2 == 0 ? client : server).write_all("x");
     }
-    CHECK_THROWS_AS(joined.await(), timed_out);
-    CHECK(clock::now() - begun >= 130ms);
+    CHECK_THROWS_AS(bridge.await(), timed_out);
+    CHECK(clock::now() - start >= 130ms);
   });
 }
 
-TEST_CASE("a proxy that ends by an exception has told how much it moved", "[proxy]") {
+TEST_CASE("proxy() that throws has counted what it moved", "[proxy]") {
   run([] {
-    auto [client, near] = net::stream_pair();
-    auto [far, server] = net::stream_pair();
-    proxied moved;
-    auto joined = spin([&, &a = near, &b = far] { proxy(a, b, 1h, moved); });
+    auto [client, front] = net::stream_pair();
+    auto [back, server] = net::stream_pair();
+    proxied counts;
+    auto bridge = spin([&, &a = front, &b = back] { proxy(a, b, 1h, counts); });
     client.write_all("question");
     CHECK(testing::read_text(server.native_handle()) == "question");
     server.write_all("an answer");
     CHECK(testing::read_text(client.native_handle()) == "an answer");
-    joined.cancel();
-    CHECK_THROWS_AS(joined.await(), fiber_cancelled);
-    CHECK(moved.forth == 8);
-    CHECK(moved.back == 9);
+    bridge.cancel();
+    CHECK_THROWS_AS(bridge.await(), fiber_cancelled);
+    CHECK(counts.forth == 8);
+    CHECK(counts.back == 9);
   });
 }
 
-TEST_CASE("a proxy counts what has been written, not what has been read", "[proxy]") {
+TEST_CASE("proxy() counts what has been written, not what has been read", "[proxy]") {
   run([] {
-    auto [client, near] = net::stream_pair();
-    auto [far, server] = net::stream_pair();
-    proxied moved;
-    auto joined = spin([&, &a = near, &b = far] { proxy(a, b, 1h, moved); });
+    auto [client, front] = net::stream_pair();
+    auto [back, server] = net::stream_pair();
+    proxied counts;
+    auto bridge = spin([&, &a = front, &b = back] { proxy(a, b, 1h, counts); });
     auto sender = spin([&c = client] { c.write_all(std::string(8 << 20, 'x')); });
     std::uint64_t arrived = testing::read_text(server.native_handle()).size();
     for (int i = 0; i < 200; ++i) snooze();  // all buffers get full
-    joined.cancel();
-    CHECK_THROWS_AS(joined.await(), fiber_cancelled);
-    far.shutdown(SHUT_WR);
+    bridge.cancel();
+    CHECK_THROWS_AS(bridge.await(), fiber_cancelled);
+    back.shutdown(SHUT_WR);
     while (const std::size_t part = testing::read_text(server.native_handle(), 65'536).size())
       arrived += part;
-    CHECK(moved.forth == arrived);
+    CHECK(counts.forth == arrived);
     sender.cancel();
     CHECK_THROWS_AS(sender.await(), fiber_cancelled);
   });
 }
 
-TEST_CASE("a proxy ends both directions when one fails", "[proxy]") {
+TEST_CASE("proxy() ends both directions when one fails", "[proxy]") {
   run([] {
-    auto [client, near] = tcp_pair();
-    auto [far, server] = tcp_pair();
-    auto joined = spin([&a = near, &b = far] { return error_of([&] { proxy(a, b); }); });
-    until_waiting(joined);
+    auto [client, front] = tcp_pair();
+    auto [back, server] = tcp_pair();
+    auto bridge = spin([&a = front, &b = back] { return error_of([&] { proxy(a, b); }); });
+    until_waiting(bridge);
     testing::reset_when_closed(server);
     server.close();
-    CHECK(joined.await() == std::errc::connection_reset);
+    CHECK(bridge.await() == std::errc::connection_reset);
   });
 }
 
-TEST_CASE("a proxy of pipes is a filter in the middle", "[proxy]") {
+TEST_CASE("proxy() joins a stream and a pair of pipes", "[proxy]") {
   run([] {
-    motet::pipe there = motet::pipe::open();
+    motet::pipe forth = motet::pipe::open();
     motet::pipe back = motet::pipe::open();
-    motet::pipe process(there.release(SHUT_RD), back.release(SHUT_WR));
-    motet::pipe console(back.release(SHUT_RD), there.release(SHUT_WR));
+    motet::pipe process(forth.release(SHUT_RD), back.release(SHUT_WR));
+    motet::pipe console(back.release(SHUT_RD), forth.release(SHUT_WR));
     auto [user, line] = net::stream_pair();
-    auto joined = spin([&, &l = line] { return proxy(l, console); });
+    auto bridge = spin([&, &l = line] { return proxy(l, console); });
     auto echo = spin([&] {
       copy(process, process);
       process.shutdown(SHUT_WR);
@@ -345,7 +347,7 @@ TEST_CASE("a proxy of pipes is a filter in the middle", "[proxy]") {
     user.write_all("hello");
     user.shutdown(SHUT_WR);
     CHECK(all_of(user) == "hello");
-    CHECK(joined.await().back == 5);
+    CHECK(bridge.await().back == 5);
     echo.await();
   });
 }

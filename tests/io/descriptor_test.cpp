@@ -42,7 +42,7 @@ struct block {
     if (bytes == nullptr) throw std::bad_alloc();
   }
   std::span<std::byte> span() const { return {bytes.get(), block_size}; }
-  void fill(char with) const { std::memset(bytes.get(), with, block_size); }
+  void fill(char letter) const { std::memset(bytes.get(), letter, block_size); }
   char first() const { return static_cast<char>(*bytes); }
 
   std::unique_ptr<std::byte, void (*)(void*)> bytes;
@@ -53,34 +53,34 @@ struct block {
 fd make_file(int flags) {
   for (const auto& place :
        {std::filesystem::current_path(), std::filesystem::temp_directory_path()}) {
-    for (const int asked : {flags, flags & ~O_DIRECT}) {
-      fd made(::open(place.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC | asked, 0600));
-      if (made) return made;
+    for (const int mode : {flags, flags & ~O_DIRECT}) {
+      fd file(::open(place.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC | mode, 0600));
+      if (file) return file;
     }
   }
   throw std::runtime_error("no place for a file");
 }
 
 std::chrono::duration<double> processor_time() {
-  rusage used{};
-  ::getrusage(RUSAGE_SELF, &used);
-  const auto seconds = [](const timeval& each) {
-    return static_cast<double>(each.tv_sec) + static_cast<double>(each.tv_usec) / 1e6;
+  rusage usage{};
+  ::getrusage(RUSAGE_SELF, &usage);
+  const auto seconds = [](const timeval& time) {
+    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) / 1e6;
   };
-  return std::chrono::duration<double>(seconds(used.ru_utime) + seconds(used.ru_stime));
+  return std::chrono::duration<double>(seconds(usage.ru_utime) + seconds(usage.ru_stime));
 }
 
 /// What the process has taken since, per time on the world's clock.
 class load_meter {
  public:
   double load() const {
-    const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - from_;
-    return (processor_time() - used_) / passed;
+    const std::chrono::duration<double> duration = std::chrono::steady_clock::now() - start_;
+    return (processor_time() - start_usage_) / duration;
   }
 
  private:
-  std::chrono::steady_clock::time_point from_ = std::chrono::steady_clock::now();
-  std::chrono::duration<double> used_ = processor_time();
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+  std::chrono::duration<double> start_usage_ = processor_time();
 };
 
 /// What goes on while a wait is fruitless; the sanitizers' own threads take their part of it.
@@ -119,16 +119,16 @@ fd unix_socket(int flags = 0) {
 /// A listener with room for one more connection, and the one that takes it.
 struct full_listener {
   full_listener() : listener(unix_socket()), first(unix_socket()) {
-    REQUIRE(::bind(listener.get(), at.get(), at.length) == 0);
+    REQUIRE(::bind(listener.get(), address.get(), address.length) == 0);
     REQUIRE(::listen(listener.get(), 0) == 0);
-    REQUIRE(::connect(first.get(), at.get(), at.length) == 0);
+    REQUIRE(::connect(first.get(), address.get(), address.length) == 0);
   }
   /// Two more may connect, one after the other.
   void make_room() const {
     for (int i = 0; i < 2; ++i) ::close(::accept(listener.get(), nullptr, nullptr));
   }
 
-  unix_address at;
+  unix_address address;
   fd listener;
   fd first;
 };
@@ -138,9 +138,9 @@ struct noisy_connection {
   noisy_connection() : listener(testing::make_listener()) {
     first = testing::connect_to(testing::port_of(listener.get()));
     second = fd(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
-    const int what = SOF_TIMESTAMPING_TX_SOFTWARE | SOF_TIMESTAMPING_SOFTWARE |
-                     SOF_TIMESTAMPING_OPT_ID | SOF_TIMESTAMPING_OPT_TSONLY;
-    REQUIRE(::setsockopt(first.get(), SOL_SOCKET, SO_TIMESTAMPING, &what, sizeof what) == 0);
+    const int flags = SOF_TIMESTAMPING_TX_SOFTWARE | SOF_TIMESTAMPING_SOFTWARE |
+                      SOF_TIMESTAMPING_OPT_ID | SOF_TIMESTAMPING_OPT_TSONLY;
+    REQUIRE(::setsockopt(first.get(), SOL_SOCKET, SO_TIMESTAMPING, &flags, sizeof flags) == 0);
     REQUIRE(::send(first.get(), "x", 1, 0) == 1);
     while (!testing::ready_now(first.get(), 0)) std::this_thread::sleep_for(1ms);
   }
@@ -151,13 +151,13 @@ struct noisy_connection {
 
 }  // namespace
 
-TEST_CASE("a file past the kernel's cache is read and written at its position", "[descriptor]") {
+TEST_CASE("io::read() and write() with O_DIRECT work at the file's position", "[descriptor]") {
   run_here([] {
     const fd file = make_file(O_DIRECT);
     const block page;
-    const auto letters = [&](char from) {
+    const auto letters = [&](char first) {
       REQUIRE(::lseek(file.get(), 0, SEEK_SET) == 0);
-      for (char letter = from; letter < from + 8; ++letter) {
+      for (char letter = first; letter < first + 8; ++letter) {
         page.fill(letter);
         CHECK(io::write(file.get(), page.span()) == block_size);
       }
@@ -166,19 +166,19 @@ TEST_CASE("a file past the kernel's cache is read and written at its position", 
     letters('a');
     letters('A');  // now that the file has its blocks, the kernel need not wait for more
     REQUIRE(::lseek(file.get(), 0, SEEK_SET) == 0);
-    std::string found;
-    const iovec into{page.bytes.get(), block_size};
+    std::string text;
+    const iovec vector{page.bytes.get(), block_size};
     for (int i = 0; i < 12; ++i) {
       const std::size_t size =
-          i % 2 == 0 ? io::read(file.get(), page.span()) : io::readv(file.get(), {&into, 1});
+          i % 2 == 0 ? io::read(file.get(), page.span()) : io::readv(file.get(), {&vector, 1});
       if (size == 0) break;
-      found += page.first();
+      text += page.first();
     }
-    CHECK(found == "ABCDEFGH");
+    CHECK(text == "ABCDEFGH");
   });
 }
 
-TEST_CASE("fibers and threads that write to one file overwrite nothing", "[descriptor]") {
+TEST_CASE("io::write() of fibers and threads to one file overwrites nothing", "[descriptor]") {
   for (const int mode : {0, static_cast<int>(O_DIRECT)}) {
     INFO("O_DIRECT " << mode);
     const fd file = make_file(mode);
@@ -199,87 +199,91 @@ TEST_CASE("fibers and threads that write to one file overwrite nothing", "[descr
         fibers.await_all();
       });
     };
-    std::thread other([&] { write_all(1); });
+    std::thread second_thread([&] { write_all(1); });
     write_all(0);
-    other.join();
+    second_thread.join();
     REQUIRE(::lseek(file.get(), 0, SEEK_SET) == 0);
-    std::multiset<char> found;
+    std::multiset<char> letters;
     for (const block page; ::read(file.get(), page.bytes.get(), block_size) == block_size;) {
-      found.insert(page.first());
+      letters.insert(page.first());
     }
     for (char letter = 'a'; letter < 'a' + 2 * writers; ++letter) {
-      CHECK(found.count(letter) == rounds);
+      CHECK(letters.count(letter) == rounds);
     }
   }
 }
 
-TEST_CASE("a socket that cannot connect yet neither spins nor holds up a timer", "[descriptor]") {
+TEST_CASE("io::connect() that must wait neither spins nor delays a timer", "[descriptor]") {
   for (const int mode : {0, static_cast<int>(SOCK_NONBLOCK)}) {
     INFO("mode " << mode);
     run_here([&] {
       const full_listener busy;
-      std::thread accepting = at_the_end([&] { busy.make_room(); });
+      std::thread acceptor = at_the_end([&] { busy.make_room(); });
       const load_meter meter;
       auto longest = clock::duration::zero();
       fiber_ref timers = spin([&] {
         if (testing::on_sim()) return;  // time would jump over the wait
         for (;;) {
-          const auto before = std::chrono::steady_clock::now();
+          const auto start = std::chrono::steady_clock::now();
           sleep_for(5ms);
-          longest = std::max<clock::duration>(longest, std::chrono::steady_clock::now() - before);
+          longest = std::max<clock::duration>(longest, std::chrono::steady_clock::now() - start);
         }
       });
       const fd socket = unix_socket(mode);
-      io::connect(socket.get(), busy.at.get(), busy.at.length);
+      io::connect(socket.get(), busy.address.get(), busy.address.length);
       if (!testing::under_asan && !testing::under_tsan) CHECK(meter.load() < most_load);
       CHECK(longest < wait_length / 2);
       timers.cancel();
-      accepting.join();
+      acceptor.join();
     });
   }
 }
 
-TEST_CASE("a connect that cannot be yet can be cancelled", "[descriptor]") {
+TEST_CASE("io::connect() that must wait can be cancelled", "[descriptor]") {
   run_here([] {
     const full_listener busy;
     const fd socket = unix_socket(SOCK_NONBLOCK);
-    auto connecting = spin([&] {
-      const auto never = [&] { io::connect(socket.get(), busy.at.get(), busy.at.length); };
+    auto connecting_fiber = spin([&] {
+      const auto never = [&] {
+        io::connect(socket.get(), busy.address.get(), busy.address.length);
+      };
       CHECK(!move_on_after(20ms, never));
       CHECK(!move_on_after(100ms, never));
     });
-    connecting.await();
+    connecting_fiber.await();
     std::error_code error;
-    auto closed = spin([&] { io::connect(socket.get(), busy.at.get(), busy.at.length, error); });
+    auto connector =
+        spin([&] { io::connect(socket.get(), busy.address.get(), busy.address.length, error); });
     sleep_for(20ms);
     const int number = ::dup(socket.get());
     io::close(socket.get());
-    closed.await();
+    connector.await();
     CHECK(error == std::errc::bad_file_descriptor);
     REQUIRE(::dup2(number, socket.get()) == socket.get());  // for its owner to close
     ::close(number);
   });
 }
 
-TEST_CASE("a socket whose error queue nobody reads can be waited for", "[descriptor]") {
+TEST_CASE("io::recv(), splice() and copy() wait though nobody reads the error queue",
+          "[descriptor]") {
   for (const int mode : {0, static_cast<int>(O_NONBLOCK)}) {
     INFO("mode " << mode);
     run_here([&] {
       noisy_connection noisy;
       REQUIRE(::fcntl(noisy.first.get(), F_SETFL, mode) == 0);
-      std::thread sending = at_the_end([&] { ::send(noisy.second.get(), "data", 4, 0); });
+      std::thread sender = at_the_end([&] { ::send(noisy.second.get(), "data", 4, 0); });
       const load_meter meter;
       std::array<std::byte, 16> buffer{};
       CHECK(io::recv(noisy.first.get(), buffer) == 4);
       if (!testing::under_asan && !testing::under_tsan) CHECK(meter.load() < most_load);
-      sending.join();
+      sender.join();
 
       net::tcp_stream stream{std::move(noisy.first)};
-      std::thread again = at_the_end([&] { ::send(noisy.second.get(), "more", 4, 0); });
+      std::thread second_sender = at_the_end([&] { ::send(noisy.second.get(), "more", 4, 0); });
       const load_meter of_stream;
       CHECK(stream.read(buffer) == 4);
       if (!testing::under_asan && !testing::under_tsan) CHECK(of_stream.load() < most_load);
-      again.join();
+      second_sender.join();
 
       const bool jumps = testing::on_sim() || testing::under_asan || testing::under_tsan;
       std::array<int, 2> way{};
@@ -287,11 +291,11 @@ TEST_CASE("a socket whose error queue nobody reads can be waited for", "[descrip
       const fd exit(way[0]);
       const fd entry(way[1]);
       REQUIRE(::fcntl(stream.native_handle(), F_SETFL, O_NONBLOCK) == 0);
-      std::thread then = at_the_end([&] { ::send(noisy.second.get(), "then", 4, 0); });
+      std::thread third = at_the_end([&] { ::send(noisy.second.get(), "then", 4, 0); });
       const load_meter of_splice;
       CHECK(io::splice(stream.native_handle(), entry.get(), 16) == 4);
       if (!jumps) CHECK(of_splice.load() < most_load);
-      then.join();
+      third.join();
 
       auto ends = net::stream_pair();
       std::thread last = at_the_end([&] {
@@ -306,46 +310,46 @@ TEST_CASE("a socket whose error queue nobody reads can be waited for", "[descrip
   }
 }
 
-TEST_CASE("waiting for readiness tells of nothing else", "[descriptor]") {
+TEST_CASE("io::wait_fd() waits for the events of its mask only", "[descriptor]") {
   run_here([] {
     auto ends = make_socket_pair();
     testing::fill(ends.first());
-    auto waiting = spin([&] { CHECK(io::wait_fd(ends.first(), POLLOUT) == POLLOUT); });
+    auto waiter = spin([&] { CHECK(io::wait_fd(ends.first(), POLLOUT) == POLLOUT); });
     snooze();
     ::shutdown(ends.second(), SHUT_WR);
     sleep_for(10ms);
-    CHECK(waiting.state() == fiber_state::waiting);
+    CHECK(waiter.state() == fiber_state::waiting);
     testing::take_all(ends.second());
-    waiting.await();
+    waiter.await();
     CHECK(io::wait_fd(ends.first(), POLLIN) == POLLIN);
     CHECK(io::wait_fd(ends.first(), POLLIN | POLLRDHUP) == (POLLIN | POLLRDHUP));
   });
 }
 
-TEST_CASE("the other side's end is waited for though there is something to read", "[descriptor]") {
+TEST_CASE("io::wait_fd() waits for POLLRDHUP though there is something to read", "[descriptor]") {
   run_here([] {
     auto ends = make_socket_pair();
     REQUIRE(::write(ends.second(), "abc", 3) == 3);
-    std::thread ending = at_the_end([&] { ::shutdown(ends.second(), SHUT_WR); });
+    std::thread finisher = at_the_end([&] { ::shutdown(ends.second(), SHUT_WR); });
     const load_meter meter;
     CHECK(io::wait_fd(ends.first(), POLLRDHUP) == POLLRDHUP);
     if (!testing::under_asan && !testing::under_tsan) CHECK(meter.load() < most_load);
-    ending.join();
+    finisher.join();
     CHECK(testing::take_all(ends.first()) == "abc");
   });
 }
 
-TEST_CASE("urgent data are waited for, and the wait can be cancelled", "[descriptor]") {
+TEST_CASE("io::wait_fd() waits for POLLPRI, and can be cancelled", "[descriptor]") {
   run_here([] {
     const fd listener = testing::make_listener();
     const fd first = testing::connect_to(testing::port_of(listener.get()));
     const fd second(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
-    const std::size_t before = testing::open_descriptors();
+    const std::size_t descriptors = testing::open_descriptors();
     CHECK(!move_on_after(5ms, [&] { io::wait_fd(first.get(), POLLPRI); }));
     auto urgent = spin([&] { return io::wait_fd(first.get(), POLLPRI | POLLRDHUP); });
     snooze();
     REQUIRE(::send(second.get(), "!", 1, MSG_OOB) == 1);
     CHECK(urgent.await() == POLLPRI);
-    CHECK(testing::open_descriptors() == before);
+    CHECK(testing::open_descriptors() == descriptors);
   });
 }

@@ -24,111 +24,113 @@ using testing::scratch_directory;
 
 namespace {
 
-void make_files(const scratch_directory& in, int count) {
+void make_files(const scratch_directory& root, int count) {
   for (int i = 0; i < count; ++i) {
     const std::string name = "file" + std::to_string(i);
-    fd(::openat(in.get(), name.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+    fd(::openat(root.get(), name.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
   }
 }
 
-std::set<std::string> names_in(directory from) {
-  std::set<std::string> found;
-  for (const directory_entry& each : from) CHECK(found.emplace(each.name).second);
-  return found;
+std::set<std::string> names_in(directory range) {
+  std::set<std::string> names;
+  for (const directory_entry& entry : range) CHECK(names.emplace(entry.name).second);
+  return names;
 }
 
 }  // namespace
 
-TEST_CASE("a directory is a range of its names", "[directory]") {
+TEST_CASE("directory is a range of the names in it", "[directory]") {
   run([] {
-    const scratch_directory in;
-    CHECK(names_in(directory(in.name())).empty());
-    make_files(in, 3);
-    REQUIRE(::mkdirat(in.get(), "below", 0700) == 0);
-    REQUIRE(::symlinkat("file0", in.get(), "link") == 0);
-    CHECK(names_in(directory(in.name())) ==
+    const scratch_directory root;
+    CHECK(names_in(directory(root.name())).empty());
+    make_files(root, 3);
+    REQUIRE(::mkdirat(root.get(), "below", 0700) == 0);
+    REQUIRE(::symlinkat("file0", root.get(), "link") == 0);
+    CHECK(names_in(directory(root.name())) ==
           std::set<std::string>{"below", "file0", "file1", "file2", "link"});
-    for (const directory_entry& each : directory(in.name())) {
-      if (each.type == DT_UNKNOWN) continue;
-      CHECK(each.type == (each.name == "below" ? DT_DIR : each.name == "link" ? DT_LNK : DT_REG));
+    for (const directory_entry& entry : directory(root.name())) {
+      if (entry.type == DT_UNKNOWN) continue;
+      CHECK(entry.type == (entry.name == "below"  ? DT_DIR
+                           : entry.name == "link" ? DT_LNK
+                                                  : DT_REG));
     }
   });
 }
 
-TEST_CASE("a large directory is read page by page, while other fibers run", "[directory]") {
+TEST_CASE("directory reads a large directory page by page, while other fibers run", "[directory]") {
   run([] {
-    const scratch_directory in;
+    const scratch_directory root;
     const int files = static_cast<int>(testing::scaled(100'000, 3'000));
-    make_files(in, files);
+    make_files(root, files);
     int turns = 0;
-    bool over = false;
-    auto other = spin([&] {
-      while (!over) {
+    bool done = false;
+    auto counter = spin([&] {
+      while (!done) {
         ++turns;
         snooze();
       }
     });
-    CHECK(names_in(directory(in.name())).size() == static_cast<std::size_t>(files));
-    over = true;
-    other.await();
+    CHECK(names_in(directory(root.name())).size() == static_cast<std::size_t>(files));
+    done = true;
+    counter.await();
     CHECK(turns > 3);
   });
 }
 
-TEST_CASE("what is in a directory can be taken away while it is read", "[directory]") {
+TEST_CASE("directory::next() allows names to be removed while it reads", "[directory]") {
   run([] {
-    const scratch_directory in;
-    make_files(in, 2'000);
-    directory all(in.name());
-    while (auto each = all.next()) {
-      io::unlinkat(all.native_handle(), std::string(each->name).c_str());
+    const scratch_directory root;
+    make_files(root, 2'000);
+    directory listing(root.name());
+    while (auto entry = listing.next()) {
+      io::unlinkat(listing.native_handle(), std::string(entry->name).c_str());
     }
-    CHECK(std::filesystem::is_empty(in.name()));
-    CHECK_FALSE(all.next());
+    CHECK(std::filesystem::is_empty(root.name()));
+    CHECK_FALSE(listing.next());
   });
 }
 
-TEST_CASE("an interruption leaves out no name", "[directory]") {
+TEST_CASE("directory::next() leaves out no name when it is interrupted", "[directory]") {
   run([] {
-    const scratch_directory in;
-    make_files(in, 1'500);
-    directory all(in.name());
-    std::set<std::string> found;
+    const scratch_directory root;
+    make_files(root, 1'500);
+    directory listing(root.name());
+    std::set<std::string> names;
     const int interruptions = testing::read_while_interrupted([&] {
-      const auto each = all.next();
-      if (each) found.emplace(each->name);
-      return each.has_value();
+      const auto entry = listing.next();
+      if (entry) names.emplace(entry->name);
+      return entry.has_value();
     });
-    CHECK(found.size() == 1'500);
+    CHECK(names.size() == 1'500);
     CHECK(interruptions > 0);
   });
 }
 
-TEST_CASE("what is no directory is told by its name", "[directory]") {
+TEST_CASE("directory throws for what is no directory", "[directory]") {
   run([] {
-    const scratch_directory in;
-    make_files(in, 1);
-    CHECK(error_of([&] { directory(in.name() + "/gone"); }) ==
+    const scratch_directory root;
+    make_files(root, 1);
+    CHECK(error_of([&] { directory(root.name() + "/gone"); }) ==
           std::errc::no_such_file_or_directory);
-    CHECK(error_of([&] { directory(in.name() + "/file0"); }) == std::errc::not_a_directory);
+    CHECK(error_of([&] { directory(root.name() + "/file0"); }) == std::errc::not_a_directory);
     CHECK_THROWS_AS(directory(std::string_view("a\0b", 3)), std::invalid_argument);
     CHECK(error_of([&] { directory(fd()).next(); }) == std::errc::bad_file_descriptor);
     const auto pipe = testing::make_pipe();
     directory odd((fd(::dup(pipe.first()))));
     CHECK(error_of([&] { odd.next(); }) == std::errc::not_a_directory);
-    directory taken = std::move(odd);
-    CHECK(taken.native_handle() >= 0);
+    directory target = std::move(odd);
+    CHECK(target.native_handle() >= 0);
     CHECK(odd.native_handle() == -1);
     CHECK(error_of([&] { odd.next(); }) == std::errc::bad_file_descriptor);
   });
 }
 
-TEST_CASE("a directory that has been taken away has no names", "[directory]") {
+TEST_CASE("directory::next() returns nothing for a removed directory", "[directory]") {
   run([] {
-    const scratch_directory in;
-    REQUIRE(::mkdirat(in.get(), "below", 0700) == 0);
-    directory below(in.name() + "/below");
-    REQUIRE(::unlinkat(in.get(), "below", AT_REMOVEDIR) == 0);
-    CHECK_FALSE(below.next());
+    const scratch_directory root;
+    REQUIRE(::mkdirat(root.get(), "below", 0700) == 0);
+    directory inner(root.name() + "/below");
+    REQUIRE(::unlinkat(root.get(), "below", AT_REMOVEDIR) == 0);
+    CHECK_FALSE(inner.next());
   });
 }

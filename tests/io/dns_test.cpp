@@ -32,13 +32,13 @@ namespace {
 
 std::atomic<bool> hangs{false};
 std::atomic<int> hanging{0};
-std::atomic<int> asked{0};  // for names
+std::atomic<int> lookups{0};  // for names
 
 int system_getaddrinfo(const char* host, const char* service, const addrinfo* hints,
-                       addrinfo** found) {
+                       addrinfo** results) {
   static const auto real =
       reinterpret_cast<decltype(&::getaddrinfo)>(::dlsym(RTLD_NEXT, "getaddrinfo"));
-  return real(host, service, hints, found);
+  return real(host, service, hints, results);
 }
 
 /// Takes half a minute, unless the test is over before.
@@ -49,23 +49,23 @@ void hang() {
 }
 
 /// Two addresses, of which the first is nobody's.
-int two_addresses(const char* service, const addrinfo* hints, addrinfo** found) {
-  const int first = system_getaddrinfo("127.0.0.2", service, hints, found);
-  return first != 0 ? first : system_getaddrinfo("127.0.0.1", service, hints, &(*found)->ai_next);
+int two_addresses(const char* service, const addrinfo* hints, addrinfo** results) {
+  const int first = system_getaddrinfo("127.0.0.2", service, hints, results);
+  return first != 0 ? first : system_getaddrinfo("127.0.0.1", service, hints, &(*results)->ai_next);
 }
 
 int resolve_for_test(std::string_view name, const char* service, const addrinfo* hints,
-                     addrinfo** found) {
-  ++asked;
+                     addrinfo** results) {
+  ++lookups;
   if (name == "hangs.test") {
     hang();
     return EAI_AGAIN;
   }
   if (name == "slow.test") std::this_thread::sleep_for(500ms);
   if (name == "slow.test" || name == "quick.test") {
-    return system_getaddrinfo("127.0.0.1", service, hints, found);
+    return system_getaddrinfo("127.0.0.1", service, hints, results);
   }
-  if (name == "two.test") return two_addresses(service, hints, found);
+  if (name == "two.test") return two_addresses(service, hints, results);
   if (name == "busy.test") return EAI_AGAIN;
   if (name == "crowded.test") {
     errno = EMFILE;
@@ -77,12 +77,12 @@ int resolve_for_test(std::string_view name, const char* service, const addrinfo*
 }  // namespace
 
 extern "C" int getaddrinfo(const char* host, const char* service, const addrinfo* hints,
-                           addrinfo** found) {
+                           addrinfo** results) {
   const std::string_view name(host);
   if (!name.ends_with(".test") || (hints->ai_flags & AI_NUMERICHOST) != 0) {
-    return system_getaddrinfo(host, service, hints, found);
+    return system_getaddrinfo(host, service, hints, results);
   }
-  return resolve_for_test(name, service, hints, found);
+  return resolve_for_test(name, service, hints, results);
 }
 
 namespace {
@@ -104,9 +104,9 @@ template <typename F>
 std::chrono::nanoseconds quickest(std::chrono::nanoseconds enough, F f) {
   auto best = std::chrono::nanoseconds::max();
   for (int attempt = 0; attempt < 8 && best > enough; ++attempt) {
-    const auto from = std::chrono::steady_clock::now();
+    const auto start = std::chrono::steady_clock::now();
     f();
-    best = std::min<std::chrono::nanoseconds>(best, std::chrono::steady_clock::now() - from);
+    best = std::min<std::chrono::nanoseconds>(best, std::chrono::steady_clock::now() - start);
   }
   return best;
 }
@@ -122,7 +122,7 @@ std::error_code error_of(std::string_view name) {
 
 }  // namespace
 
-TEST_CASE("a name is resolved to endpoints with the port", "[dns]") {
+TEST_CASE("dns::resolve() returns endpoints with the port", "[dns]") {
   run([] {
     CHECK(dns::resolve("quick.test", 80) == std::vector{endpoint::loopback(80)});
     CHECK(dns::resolve("quick.test", "8080") == std::vector{endpoint::loopback(8080)});
@@ -133,18 +133,18 @@ TEST_CASE("a name is resolved to endpoints with the port", "[dns]") {
   });
 }
 
-TEST_CASE("addresses in numbers are not looked up", "[dns]") {
+TEST_CASE("dns::resolve() does not look up numeric addresses", "[dns]") {
   run([] {
-    asked = 0;
+    lookups = 0;
     CHECK(dns::resolve("127.0.0.1", 80) == std::vector{endpoint::loopback(80)});
     CHECK(dns::resolve("::1", "443") == std::vector{endpoint::parse("[::1]:443")});
-    CHECK(asked == 0);
+    CHECK(lookups == 0);
     CHECK(dns::resolve("quick.test", 1).size() == 1);
-    CHECK(asked == 1);
+    CHECK(lookups == 1);
   });
 }
 
-TEST_CASE("a name that is not known is an error with that name", "[dns]") {
+TEST_CASE("dns::resolve() throws an error with the name that is unknown", "[dns]") {
   run([] {
     try {
       dns::resolve("nobody.test", 80);
@@ -160,7 +160,7 @@ TEST_CASE("a name that is not known is an error with that name", "[dns]") {
   });
 }
 
-TEST_CASE("what cannot be a name or a service is refused", "[dns]") {
+TEST_CASE("dns::resolve() rejects an invalid name or service", "[dns]") {
   run([] {
     using namespace std::string_view_literals;
     CHECK_THROWS_AS(dns::resolve("", 80), std::invalid_argument);
@@ -174,7 +174,7 @@ TEST_CASE("what cannot be a name or a service is refused", "[dns]") {
   });
 }
 
-TEST_CASE("a slow resolver does not stop the other fibers of its thread", "[dns]") {
+TEST_CASE("dns::resolve() does not stop other fibers while the resolver is slow", "[dns]") {
   int best = 0;
   for (int attempt = 0; attempt < 6 && best < 45; ++attempt) {
     run([&] {
@@ -188,7 +188,7 @@ TEST_CASE("a slow resolver does not stop the other fibers of its thread", "[dns]
   CHECK(best >= 45);
 }
 
-TEST_CASE("a deadline holds whatever the resolver does", "[dns]") {
+TEST_CASE("dns::resolve() keeps a deadline whatever the resolver does", "[dns]") {
   const unreachable_server unreachable;
   run([] {
     const auto connect = [] { return tcp_stream::connect("hangs.test", 80); };
@@ -200,7 +200,7 @@ TEST_CASE("a deadline holds whatever the resolver does", "[dns]") {
   CHECK(hanging > 0);
 }
 
-TEST_CASE("a fiber that is cancelled leaves the resolver to itself", "[dns]") {
+TEST_CASE("dns::resolve() that is cancelled leaves the resolver to itself", "[dns]") {
   const unreachable_server unreachable;
   run([] {
     auto fiber = spin([] { dns::resolve("hangs.test", 80); });
@@ -211,16 +211,16 @@ TEST_CASE("a fiber that is cancelled leaves the resolver to itself", "[dns]") {
   });
 }
 
-TEST_CASE("connect tries one address after the other", "[dns]") {
+TEST_CASE("tcp_stream::connect() tries one address after the other", "[dns]") {
   run([] {
     tcp_listener listener(endpoint::loopback(0));
     const std::uint16_t port = listener.local_endpoint().port();
-    tcp_stream near = tcp_stream::connect("two.test", port);
-    tcp_stream far = listener.accept();
-    CHECK(near.peer_endpoint() == listener.local_endpoint());
-    near.write_all(testing::bytes_of("x"));
+    tcp_stream client = tcp_stream::connect("two.test", port);
+    tcp_stream server = listener.accept();
+    CHECK(client.peer_endpoint() == listener.local_endpoint());
+    client.write_all(testing::bytes_of("x"));
     std::byte byte{};
-    CHECK(far.read({&byte, 1}) == 1);
+    CHECK(server.read({&byte, 1}) == 1);
 
     listener.close();
     try {
@@ -228,13 +228,14 @@ TEST_CASE("connect tries one address after the other", "[dns]") {
       FAIL("somebody else listens");
     } catch (const std::system_error& refused) {
       CHECK(refused.code() == std::errc::connection_refused);
-      const std::string where = "(127.0.0.1:" + std::to_string(port) + ")";
-      CHECK(std::string(refused.what()).find("connect to two.test " + where) == 0);
+      const std::string address = "(127.0.0.1:" + std::to_string(port) + ")";
+      CHECK(std::string(refused.what()).find("connect to two.test " + address) == 0);
     }
   });
 }
 
-TEST_CASE("an address that does not answer holds up the next one for a moment only", "[dns]") {
+TEST_CASE("tcp_stream::connect() waits only a moment for an address that does not answer",
+          "[dns]") {
   run([] {
     tcp_listener listener(endpoint::loopback(0));
     const std::uint16_t port = listener.local_endpoint().port();
@@ -243,29 +244,29 @@ TEST_CASE("an address that does not answer holds up the next one for a moment on
     const endpoint silent = endpoint::parse("127.0.0.2:" + std::to_string(port));
     REQUIRE(::bind(full.get(), silent.address(), silent.length()) == 0);
     REQUIRE(::listen(full.get(), 0) == 0);
-    std::vector<fd> waiting;
+    std::vector<fd> queue;
     for (int i = 0; i < 4; ++i) {
-      waiting.emplace_back(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-      ::connect(waiting.back().get(), silent.address(), silent.length());
+      queue.emplace_back(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+      ::connect(queue.back().get(), silent.address(), silent.length());
     }
     dns::resolve("two.test", port);
-    const std::size_t before = testing::open_descriptors();
+    const std::size_t descriptors = testing::open_descriptors();
     {
-      tcp_stream near = tcp_stream::connect("two.test", port);
-      CHECK(near.peer_endpoint() == listener.local_endpoint());
-      CHECK(testing::open_descriptors() == before + 1);
+      tcp_stream client = tcp_stream::connect("two.test", port);
+      CHECK(client.peer_endpoint() == listener.local_endpoint());
+      CHECK(testing::open_descriptors() == descriptors + 1);
     }
     auto fiber = spin([&] { tcp_stream::connect("two.test", port); });
     testing::until_waiting(fiber);
     fiber.cancel();
     CHECK_THROWS_AS(fiber.await(), fiber_cancelled);
-    CHECK(testing::open_descriptors() == before);
+    CHECK(testing::open_descriptors() == descriptors);
   });
 }
 
-TEST_CASE("a thread without a runtime resolves by itself", "[dns]") {
-  std::vector<endpoint> found;
-  std::thread plain([&] { found = dns::resolve("quick.test", 80); });
+TEST_CASE("dns::resolve() works on a thread without a runtime", "[dns]") {
+  std::vector<endpoint> endpoints;
+  std::thread plain([&] { endpoints = dns::resolve("quick.test", 80); });
   plain.join();
-  CHECK(found == std::vector{endpoint::loopback(80)});
+  CHECK(endpoints == std::vector{endpoint::loopback(80)});
 }

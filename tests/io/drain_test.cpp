@@ -39,51 +39,53 @@ using testing::read_text;
 using testing::read_to_end;
 using testing::until_waiting;
 
-TEST_CASE("a server that drains lets its handlers finish, and takes no more", "[net]") {
+TEST_CASE("serve_options::drain lets the handlers finish, and accepts no more connections",
+          "[net]") {
   run([] {
     tcp_listener listener(endpoint::loopback(0));
-    const endpoint where = listener.local_endpoint();
+    const endpoint address = listener.local_endpoint();
     std::stop_source stop;
-    auto serving = spin([&] {
+    auto server = spin([&] {
       return listener.serve({.drain = stop.get_token()}, [](tcp_stream peer) {
-        const std::string asked = read_text(peer);
+        const std::string text = read_text(peer);
         sleep_for(20ms);
-        peer.write_all(bytes_of(asked));
+        peer.write_all(bytes_of(text));
       });
     });
-    tcp_stream peer = tcp_stream::connect(where);
+    tcp_stream peer = tcp_stream::connect(address);
     peer.write_all(bytes_of("request"));
     sleep_for(5ms);
     stop.request_stop();
     CHECK(read_to_end(peer) == "request");
-    CHECK(serving.await() == 0);
+    CHECK(server.await() == 0);
     CHECK(listener.native_handle() == -1);
-    CHECK(error_of([&] { tcp_stream::connect(where); }) == std::errc::connection_refused);
+    CHECK(error_of([&] { tcp_stream::connect(address); }) == std::errc::connection_refused);
   });
 }
 
-TEST_CASE("a server that drains takes the connections that have come already", "[net]") {
+TEST_CASE("serve_options::drain still serves the connections that have come already", "[net]") {
   run([] {
     tcp_listener listener(endpoint::loopback(0));
     std::vector<tcp_stream> peers;
     for (int i = 0; i < 5; ++i) peers.push_back(tcp_stream::connect(listener.local_endpoint()));
     std::stop_source stop;
     stop.request_stop();
-    auto serving = spin([&] { return listener.serve({.drain = stop.get_token()}, echo); });
-    for (tcp_stream& each : peers) {
-      CHECK(echoes(each, "come"));
-      each.close();
+    auto server = spin([&] { return listener.serve({.drain = stop.get_token()}, echo); });
+    for (tcp_stream& peer : peers) {
+      CHECK(echoes(peer, "come"));
+      peer.close();
     }
-    CHECK(serving.await() == 0);
+    CHECK(server.await() == 0);
   });
 }
 
-TEST_CASE("what takes longer than the grace is cancelled and counted", "[net]") {
+TEST_CASE("serve_options::grace limits a drain: what takes longer is cancelled and counted",
+          "[net]") {
   run([] {
     tcp_listener listener(endpoint::loopback(0));
     std::stop_source stop;
     int undone = 0;
-    auto serving = spin([&] {
+    auto server = spin([&] {
       return listener.serve({.drain = stop.get_token(), .grace = 30ms}, [&](tcp_stream peer) {
         const testing::at_end count([&] { ++undone; });
         echo(std::move(peer));
@@ -96,20 +98,20 @@ TEST_CASE("what takes longer than the grace is cancelled and counted", "[net]") 
     }
     peers.front().close();
     snooze();
-    const auto asked = clock::now();
+    const auto start = clock::now();
     stop.request_stop();
-    CHECK(serving.await() == 2);
-    CHECK(clock::now() - asked >= 30ms);
+    CHECK(server.await() == 2);
+    CHECK(clock::now() - start >= 30ms);
     CHECK(undone == 3);
     CHECK(read_to_end(peers.back()).empty());
   });
 }
 
-TEST_CASE("handlers that look at the token end at once", "[net]") {
+TEST_CASE("serve_options::drain ends at once if the handlers watch the token", "[net]") {
   run([] {
     tcp_listener listener(endpoint::loopback(0));
     std::stop_source stop;
-    auto serving = spin([&] {
+    auto server = spin([&] {
       return listener.serve({.drain = stop.get_token(), .grace = 1h}, [&](tcp_stream peer) {
         move_on_when_stopped(stop.get_token(), [&] { echo(std::move(peer)); });
       });
@@ -117,35 +119,35 @@ TEST_CASE("handlers that look at the token end at once", "[net]") {
     tcp_stream peer = tcp_stream::connect(listener.local_endpoint());
     CHECK(echoes(peer, "hello"));
     stop.request_stop();
-    CHECK(serving.await() == 0);
+    CHECK(server.await() == 0);
   });
 }
 
-TEST_CASE("a cancel during the grace ends the server by an exception", "[net]") {
+TEST_CASE("tcp_listener::serve() throws if it is cancelled during the grace", "[net]") {
   run([] {
     tcp_listener listener(endpoint::loopback(0));
     std::stop_source stop;
-    auto serving =
+    auto server =
         spin([&] { return listener.serve({.drain = stop.get_token(), .grace = 1h}, echo); });
     tcp_stream peer = tcp_stream::connect(listener.local_endpoint());
     CHECK(echoes(peer, "hello"));
     stop.request_stop();
     sleep_for(5ms);
-    serving.cancel();
-    CHECK_THROWS_AS(serving.await(), fiber_cancelled);
+    server.cancel();
+    CHECK_THROWS_AS(server.await(), fiber_cancelled);
     CHECK(read_to_end(peer).empty());
   });
 }
 
-TEST_CASE("a server has no more connections open than its limit", "[net]") {
+TEST_CASE("serve_options::limit bounds the number of open connections", "[net]") {
   run([] {
     tcp_listener listener(endpoint::loopback(0));
     std::stop_source stop;
     int open = 0;
-    int most = 0;
-    auto serving = spin([&] {
+    int peak = 0;
+    auto server = spin([&] {
       return listener.serve({.drain = stop.get_token(), .limit = 2}, [&](tcp_stream peer) {
-        most = std::max(most, ++open);
+        peak = std::max(peak, ++open);
         echo(std::move(peer));
         --open;
       });
@@ -158,7 +160,7 @@ TEST_CASE("a server has no more connections open than its limit", "[net]") {
       peers.erase(peers.begin());
       sleep_for(5ms);
     }
-    CHECK(most == 2);
+    CHECK(peak == 2);
 
     // A full server that drains does not wait for a place.
     tcp_stream first = tcp_stream::connect(listener.local_endpoint());
@@ -169,44 +171,44 @@ TEST_CASE("a server has no more connections open than its limit", "[net]") {
     sleep_for(5ms);
     first.close();
     second.close();
-    CHECK(serving.await() == 0);
+    CHECK(server.await() == 0);
   });
 }
 
-TEST_CASE("a connection's fiber is named by its peer", "[net]") {
+TEST_CASE("serve_options::name begins the name of a connection's fiber, before its peer", "[net]") {
   run([] {
     tcp_listener listener(endpoint::loopback(0));
     std::string name;
-    group both;
-    both.spin([&] {
+    group servers;
+    servers.spin([&] {
       listener.serve({.name = "guest"}, [&](const tcp_stream&) { name = current().name(); });
     });
     tcp_stream peer = tcp_stream::connect(listener.local_endpoint());
     CHECK(read_to_end(peer).empty());
     CHECK(name == "guest " + peer.local_endpoint().to_string());
-    const testing::scratch_directory in;
-    const std::string path = in.name() + "/socket";
+    const testing::scratch_directory directory;
+    const std::string path = directory.name() + "/socket";
     net::unix_listener local(endpoint::unix_path(path));
-    both.spin([&] { local.serve([&](const net::unix_stream&) { name = current().name(); }); });
+    servers.spin([&] { local.serve([&](const net::unix_stream&) { name = current().name(); }); });
     auto nameless = net::unix_stream::connect(local.local_endpoint());
     std::byte end[1];
     CHECK(nameless.read(end) == 0);
     CHECK(name == "connection");
-    both.cancel();
+    servers.cancel();
   });
 }
 
-TEST_CASE("a Unix server drains, and takes its path away", "[net]") {
+TEST_CASE("unix_listener::serve() drains, and removes its path", "[net]") {
   run([] {
-    const testing::scratch_directory in;
-    const std::string path = in.name() + "/socket";
+    const testing::scratch_directory directory;
+    const std::string path = directory.name() + "/socket";
     net::unix_listener listener(endpoint::unix_path(path));
     std::stop_source stop;
-    auto serving = spin([&] {
+    auto server = spin([&] {
       return listener.serve({.drain = stop.get_token()}, [](net::unix_stream peer) {
-        std::byte asked[7];
-        io::read_exactly(peer.native_handle(), asked);
-        peer.write_all(asked);
+        std::byte bytes[7];
+        io::read_exactly(peer.native_handle(), bytes);
+        peer.write_all(bytes);
       });
     });
     auto peer = net::unix_stream::connect(listener.local_endpoint());
@@ -217,25 +219,26 @@ TEST_CASE("a Unix server drains, and takes its path away", "[net]") {
     std::byte answer[7];
     io::read_exactly(peer.native_handle(), answer);
     CHECK(testing::text_of(answer) == "request");
-    CHECK(serving.await() == 0);
+    CHECK(server.await() == 0);
     CHECK(::access(path.c_str(), F_OK) != 0);
   });
 }
 
-TEST_CASE("exhaustion is told of once, however long it lasts", "[net]") {
-  options chosen;
-  std::vector<std::string> told;
-  chosen.on_notice = [&](std::string_view notice) { told.emplace_back(notice); };
-  run(chosen, [&] {
+TEST_CASE("tcp_listener::serve() reports exhausted descriptors once, however long that lasts",
+          "[net]") {
+  options settings;
+  std::vector<std::string> notices;
+  settings.on_notice = [&](std::string_view notice) { notices.emplace_back(notice); };
+  run(settings, [&] {
     tcp_listener listener(endpoint::loopback(0));
     group server;
     server.spin([&] { listener.serve(echo); });
     for (int round = 0; round < 2; ++round) {
       fd early = testing::make_tcp_socket();
-      const endpoint where = listener.local_endpoint();
+      const endpoint address = listener.local_endpoint();
       {
         const lower_limit few(RLIMIT_NOFILE, 3);
-        io::connect(early.get(), where.address(), where.length());
+        io::connect(early.get(), address.address(), address.length());
         sleep_for(10ms);
       }
       tcp_stream late(std::move(early));
@@ -243,57 +246,58 @@ TEST_CASE("exhaustion is told of once, however long it lasts", "[net]") {
     }
     server.cancel();
   });
-  CHECK(told.size() == 1);
+  CHECK(notices.size() == 1);
 }
 
-TEST_CASE("a listener's options are the socket's", "[net]") {
+TEST_CASE("listen_options are the socket's options", "[net]") {
   run([] {
     const tcp_listener alone(endpoint::loopback(0));
-    const endpoint where = alone.local_endpoint();
+    const endpoint address = alone.local_endpoint();
     const net::listen_options sharing{.reuse_port = true};
-    CHECK(error_of([&] { tcp_listener second(where, sharing); }) == std::errc::address_in_use);
+    CHECK(error_of([&] { tcp_listener second(address, sharing); }) == std::errc::address_in_use);
     const tcp_listener shared(endpoint::loopback(0), sharing);
     const tcp_listener second(shared.local_endpoint(), sharing);
     CHECK(second.local_endpoint() == shared.local_endpoint());
 
-    const auto option = [](const tcp_listener& listener, int level, int which) {
+    const auto option = [](const tcp_listener& listener, int level, int name) {
       int value = -1;
       socklen_t size = sizeof value;
-      REQUIRE(::getsockopt(listener.native_handle(), level, which, &value, &size) == 0);
+      REQUIRE(::getsockopt(listener.native_handle(), level, name, &value, &size) == 0);
       return value;
     };
     CHECK(option(alone, SOL_SOCKET, SO_REUSEADDR) == 1);
     const tcp_listener strict(endpoint::loopback(0), {.reuse_address = false});
     CHECK(option(strict, SOL_SOCKET, SO_REUSEADDR) == 0);
     for (const bool only : {false, true}) {
-      std::optional<tcp_listener> both;
+      std::optional<tcp_listener> listener;
       std::error_code refused;
       try {
-        both.emplace(endpoint::parse("[::]:0"), net::listen_options{.v6_only = only});
+        listener.emplace(endpoint::parse("[::]:0"), net::listen_options{.v6_only = only});
       } catch (const std::system_error& error) {
         refused = error.code();
       }
       if (refused == std::errc::address_family_not_supported) continue;  // a host without IPv6
-      CHECK(option(*both, IPPROTO_IPV6, IPV6_V6ONLY) == (only ? 1 : 0));
+      CHECK(option(*listener, IPPROTO_IPV6, IPV6_V6ONLY) == (only ? 1 : 0));
     }
   });
 }
 
-TEST_CASE("a server on several threads refuses a port that is served, unless it shares", "[net]") {
-  const endpoint where = free_port();
+TEST_CASE("tcp_listener::serve() on several threads refuses a port in use, unless it is shared",
+          "[net]") {
+  const endpoint address = free_port();
   run([&] {
     thread_pool pool(2);
     std::stop_source stop;
     const net::serve_options drained{.drain = stop.get_token()};
-    auto first = spin([&] { return tcp_listener::serve(pool, where, drained, echo); });
+    auto first = spin([&] { return tcp_listener::serve(pool, address, drained, echo); });
     std::vector<tcp_stream> peers;
-    peers.push_back(testing::connect_when_served(where));
-    for (int i = 0; i < 20; ++i) peers.push_back(tcp_stream::connect(where));
-    for (tcp_stream& each : peers) CHECK(echoes(each, "hello"));
-    CHECK(error_of([&] { tcp_listener::serve(pool, where, drained, echo); }) ==
+    peers.push_back(testing::connect_when_served(address));
+    for (int i = 0; i < 20; ++i) peers.push_back(tcp_stream::connect(address));
+    for (tcp_stream& peer : peers) CHECK(echoes(peer, "hello"));
+    CHECK(error_of([&] { tcp_listener::serve(pool, address, drained, echo); }) ==
           std::errc::address_in_use);
     auto second = spin([&] {
-      return tcp_listener::serve(pool, where, {.drain = stop.get_token(), .share_port = true},
+      return tcp_listener::serve(pool, address, {.drain = stop.get_token(), .share_port = true},
                                  echo);
     });
     sleep_for(20ms);
@@ -306,79 +310,83 @@ TEST_CASE("a server on several threads refuses a port that is served, unless it 
   });
 }
 
-TEST_CASE("a server on several threads counts what it cuts, and has one limit", "[net]") {
-  const endpoint where = free_port();
+TEST_CASE("tcp_listener::serve() on several threads counts what it cuts, and has one limit",
+          "[net]") {
+  const endpoint address = free_port();
   run([&] {
     thread_pool pool(3);
     std::stop_source stop;
     std::atomic<int> open{0};
-    std::atomic<int> most{0};
-    std::atomic<std::size_t> ended{0};
-    auto serving = spin([&] {
+    std::atomic<int> peak{0};
+    std::atomic<std::size_t> endings{0};
+    auto server = spin([&] {
       return tcp_listener::serve(
-          pool, where, {.drain = stop.get_token(), .grace = 20ms, .limit = 4},
+          pool, address, {.drain = stop.get_token(), .grace = 20ms, .limit = 4},
           [&](tcp_stream peer) {
-            const int now = ++open;
-            for (int seen = most; seen < now && !most.compare_exchange_weak(seen, now);) {
+            const int count = ++open;
+            for (int maximum = peak;
+                 maximum < count && !peak.compare_exchange_weak(maximum, count);) {
             }
-            const testing::at_end left([&] {
+            const testing::at_end guard([&] {
               --open;
-              ++ended;
+              ++endings;
             });
             echo(std::move(peer));
           });
     });
     std::vector<tcp_stream> peers;
-    peers.push_back(testing::connect_when_served(where));
-    for (int i = 0; i < 15; ++i) peers.push_back(tcp_stream::connect(where));
+    peers.push_back(testing::connect_when_served(address));
+    for (int i = 0; i < 15; ++i) peers.push_back(tcp_stream::connect(address));
     while (open < 4) sleep_for(1ms);
     sleep_for(10ms);
     stop.request_stop();
-    CHECK(serving.await() == ended);
-    CHECK(ended >= 4);  // more where time is virtual: a thread is over before another has begun to
-    CHECK(most == 4);
+    CHECK(server.await() == endings);
+    CHECK(endings >=
+          4);  // more where time is virtual: a thread is over before another has begun to
+    CHECK(peak == 4);
   });
 }
 
-TEST_CASE("a connection that is accepted when the stop comes is served", "[net]") {
+TEST_CASE("serve_options::drain serves a connection that is accepted when the stop comes",
+          "[net]") {
   run([] {
     for (int round = 0; round < 20; ++round) {
       tcp_listener listener(endpoint::loopback(0));
       std::stop_source stop;
-      auto serving = spin([&] {
+      auto server = spin([&] {
         return listener.serve({.drain = stop.get_token(), .limit = round % 2 == 0 ? 0U : 3U},
                               [](tcp_stream peer) { peer.write_all("hello"); });
       });
-      until_waiting(serving);
-      const endpoint where = listener.local_endpoint();
+      until_waiting(server);
+      const endpoint address = listener.local_endpoint();
       fd socket = testing::make_tcp_socket();
-      REQUIRE(::connect(socket.get(), where.address(), where.length()) == 0);
-      while (serving.state() == fiber_state::waiting) snooze();
+      REQUIRE(::connect(socket.get(), address.address(), address.length()) == 0);
+      while (server.state() == fiber_state::waiting) snooze();
       stop.request_stop();
       tcp_stream peer(std::move(socket));
       CHECK(read_to_end(peer) == "hello");
-      CHECK(serving.await() == 0);
+      CHECK(server.await() == 0);
     }
   });
 }
 
-TEST_CASE("a drain is no longer than its grace when descriptors have run out", "[net]") {
-  options chosen;
-  chosen.on_notice = [](std::string_view) {};
-  run(chosen, [] {
+TEST_CASE("serve_options::grace limits a drain when descriptors have run out", "[net]") {
+  options settings;
+  settings.on_notice = [](std::string_view) {};
+  run(settings, [] {
     tcp_listener listener(endpoint::loopback(0));
     std::stop_source stop;
-    auto serving =
+    auto server =
         spin([&] { return listener.serve({.drain = stop.get_token(), .grace = 20ms}, echo); });
     tcp_stream early = tcp_stream::connect(listener.local_endpoint());
     CHECK(echoes(early, "early"));
-    const endpoint where = listener.local_endpoint();
+    const endpoint address = listener.local_endpoint();
     fd late = testing::make_tcp_socket();
     const lower_limit few(RLIMIT_NOFILE, 3);
-    io::connect(late.get(), where.address(), where.length());
+    io::connect(late.get(), address.address(), address.length());
     sleep_for(5ms);
     stop.request_stop();
     // A ring's accept that was under way goes by the limit before.
-    CHECK(move_on_after(5s, [&] { CHECK(serving.await() >= 1); }));
+    CHECK(move_on_after(5s, [&] { CHECK(server.await() >= 1); }));
   });
 }

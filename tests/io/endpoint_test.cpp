@@ -13,14 +13,14 @@
 using namespace motet;
 using net::endpoint;
 
-TEST_CASE("an endpoint is read from its text and prints the same", "[net]") {
+TEST_CASE("endpoint::parse() reads a text, and to_string() prints the same", "[net]") {
   for (const char* text : {"127.0.0.1:80", "0.0.0.0:0", "255.255.255.255:65535", "[::1]:80",
                            "[::]:0", "[2001:db8::1]:443", "[::ffff:1.2.3.4]:9"}) {
     INFO(text);
-    const endpoint parsed = endpoint::parse(text);
-    CHECK(parsed.to_string() == text);
-    CHECK(parsed == endpoint::parse(text));
-    CHECK(endpoint(parsed.address(), parsed.length()) == parsed);
+    const endpoint result = endpoint::parse(text);
+    CHECK(result.to_string() == text);
+    CHECK(result == endpoint::parse(text));
+    CHECK(endpoint(result.address(), result.length()) == result);
   }
   CHECK(endpoint::parse("[2001:0db8:0:0::1]:7").to_string() == "[2001:db8::1]:7");
   CHECK(endpoint::parse("[fe80::1%1]:7").to_string() == "[fe80::1%1]:7");
@@ -42,20 +42,20 @@ TEST_CASE("an endpoint is read from its text and prints the same", "[net]") {
   CHECK_FALSE(endpoint::parse("0.0.0.0:1") == endpoint::parse("[::]:1"));
 }
 
-TEST_CASE("nothing of an endpoint depends on what its memory held before", "[net]") {
+TEST_CASE("endpoint does not depend on what its memory held before", "[net]") {
   alignas(endpoint) std::byte memory[sizeof(endpoint)];
   std::memset(memory, 0xff, sizeof memory);
   asm volatile("" : : "r"(memory) : "memory");  // they are really written
-  const auto* parsed = ::new (static_cast<void*>(memory)) endpoint(endpoint::parse("[::1]:80"));
+  const auto* result = ::new (static_cast<void*>(memory)) endpoint(endpoint::parse("[::1]:80"));
   sockaddr_in6 address{};
-  REQUIRE(parsed->length() == sizeof address);
-  std::memcpy(&address, parsed->address(), sizeof address);
+  REQUIRE(result->length() == sizeof address);
+  std::memcpy(&address, result->address(), sizeof address);
   CHECK(address.sin6_scope_id == 0);
   CHECK(address.sin6_flowinfo == 0);
-  CHECK(*parsed == endpoint::parse("[::1]:80"));
+  CHECK(*result == endpoint::parse("[::1]:80"));
 }
 
-TEST_CASE("a text that is no endpoint is refused with what is wrong", "[net]") {
+TEST_CASE("endpoint::parse() rejects a text that is no endpoint, with the reason", "[net]") {
   for (const char* text : {"",
                            ":",
                            "80",
@@ -88,29 +88,29 @@ TEST_CASE("a text that is no endpoint is refused with what is wrong", "[net]") {
                            "[::g]:80",
                            "1.2.3.4:80:90"}) {
     INFO("\"" << text << "\"");
-    std::string why;
+    std::string message;
     try {
       (void)endpoint::parse(text);
     } catch (const std::invalid_argument& refused) {
-      why = refused.what();
+      message = refused.what();
     }
-    CHECK(why.find("\"" + std::string(text) + "\"") != std::string::npos);
-    CHECK(why.size() > std::string(text).size() + 10);
+    CHECK(message.find("\"" + std::string(text) + "\"") != std::string::npos);
+    CHECK(message.size() > std::string(text).size() + 10);
   }
   using namespace std::string_view_literals;
   CHECK_THROWS_AS(endpoint::parse("127.0.0.1\0:80"sv), std::invalid_argument);
   CHECK_THROWS_AS(endpoint::parse("[::1\0]:80"sv), std::invalid_argument);
 }
 
-TEST_CASE("an address of another family, or cut short, is no endpoint", "[net]") {
-  sockaddr other{};
-  other.sa_family = AF_NETLINK;
-  CHECK_THROWS_AS(endpoint(&other, sizeof other), std::invalid_argument);
+TEST_CASE("endpoint rejects an address of another family, or one that is cut short", "[net]") {
+  sockaddr netlink_address{};
+  netlink_address.sa_family = AF_NETLINK;
+  CHECK_THROWS_AS(endpoint(&netlink_address, sizeof netlink_address), std::invalid_argument);
   const endpoint whole = endpoint::parse("[::1]:80");
   CHECK_THROWS_AS(endpoint(whole.address(), whole.length() - 1), std::invalid_argument);
 }
 
-TEST_CASE("a Unix socket has a path or an abstract name", "[net]") {
+TEST_CASE("endpoint of a Unix socket has a path or an abstract name", "[net]") {
   const endpoint path = endpoint::unix_path("/run/motet.sock");
   CHECK(path.to_string() == "unix:/run/motet.sock");
   CHECK(path.port() == 0);
@@ -133,7 +133,8 @@ TEST_CASE("a Unix socket has a path or an abstract name", "[net]") {
   CHECK(endpoint::unix_abstract(std::string(107, 'x')).length() == sizeof(sockaddr_un));
 }
 
-TEST_CASE("names that no Unix socket can have are refused", "[net]") {
+TEST_CASE("endpoint::unix_path() and unix_abstract() reject names that a socket cannot have",
+          "[net]") {
   using namespace std::string_view_literals;
   CHECK_THROWS_AS(endpoint::unix_path(""), std::invalid_argument);
   CHECK_THROWS_AS(endpoint::unix_path("a\0b"sv), std::invalid_argument);

@@ -23,23 +23,22 @@ using testing::one_byte;
 using testing::read_text;
 using testing::until_waiting;
 
-TEST_CASE("close ends this thread's operations on the descriptor with bad_file_descriptor",
-          "[io]") {
+TEST_CASE("io::close() ends the operations on the descriptor with bad_file_descriptor", "[io]") {
   run([] {
     for (int round = 0; round < 50; ++round) {
       auto pair = make_socket_pair();
       testing::fill(pair.first());
       auto reader = spin([&] { return error_of([&] { read_text(pair.first()); }); });
-      auto other = spin([&] { return error_of([&] { io::wait_fd(pair.first(), POLLIN); }); });
+      auto waiter = spin([&] { return error_of([&] { io::wait_fd(pair.first(), POLLIN); }); });
       auto writer = spin([&] { return error_of([&] { io::write(pair.first(), one_byte); }); });
       until_waiting(reader);
-      until_waiting(other);
+      until_waiting(waiter);
       until_waiting(writer);
       io::close(pair.first());
       const int number = pair.first();
       pair.forget_first();
       CHECK(reader.await() == bad_descriptor);
-      CHECK(other.await() == bad_descriptor);
+      CHECK(waiter.await() == bad_descriptor);
       CHECK(writer.await() == bad_descriptor);
 
       testing::take_all(pair.second());
@@ -47,15 +46,15 @@ TEST_CASE("close ends this thread's operations on the descriptor with bad_file_d
 
       auto fresh = make_socket_pair();
       CHECK(fresh.first() == number);
-      auto again = spin([&] { return read_text(fresh.first()); });
-      until_waiting(again);
+      auto new_reader = spin([&] { return read_text(fresh.first()); });
+      until_waiting(new_reader);
       io::write(fresh.second(), bytes_of("mine"));
-      CHECK(again.await() == "mine");
+      CHECK(new_reader.await() == "mine");
     }
   });
 }
 
-TEST_CASE("what a closed reader did not read nobody has read", "[io]") {
+TEST_CASE("io::close() leaves the bytes that its reader did not read", "[io]") {
   run([] {
     auto pipe = make_pipe();
     const fd duplicate(::dup(pipe.first()));
@@ -69,8 +68,7 @@ TEST_CASE("what a closed reader did not read nobody has read", "[io]") {
   });
 }
 
-TEST_CASE("a reader that tries again on a descriptor that is being closed does not hold it open",
-          "[io]") {
+TEST_CASE("io::close() ends though a reader tries again on the descriptor", "[io]") {
   run([] {
     auto pair = make_socket_pair();
     int attempts = 0;
@@ -91,7 +89,7 @@ TEST_CASE("a reader that tries again on a descriptor that is being closed does n
   });
 }
 
-TEST_CASE("of two fibers that close one descriptor one does, and the other is told", "[io]") {
+TEST_CASE("io::close() of one descriptor by two fibers throws in one of them", "[io]") {
   run([] {
     auto pair = make_socket_pair();
     auto reader = spin([&] { return error_of([&] { read_text(pair.first()); }); });
@@ -116,7 +114,7 @@ TEST_CASE("of two fibers that close one descriptor one does, and the other is to
   });
 }
 
-TEST_CASE("nothing interrupts a close, and the interruption is not lost", "[io]") {
+TEST_CASE("io::close() cannot be interrupted, and the interruption comes later", "[io]") {
   run([] {
     auto pair = make_socket_pair();
     auto reader = spin([&] { return error_of([&] { read_text(pair.first()); }); });
@@ -136,17 +134,17 @@ TEST_CASE("nothing interrupts a close, and the interruption is not lost", "[io]"
   });
 }
 
-TEST_CASE("an owner of a descriptor closes it with the operations on it", "[io]") {
+TEST_CASE("fd closes its descriptor with the operations on it", "[io]") {
   run([] {
     int ends[2];
     REQUIRE(::pipe2(ends, O_CLOEXEC) == 0);
-    fd reading(ends[0]);
-    const fd writing(ends[1]);
+    fd read_end(ends[0]);
+    const fd write_end(ends[1]);
     auto reader = spin([&] { return error_of([&] { read_text(ends[0]); }); });
     until_waiting(reader);
-    fd moved = std::move(reading);
-    CHECK_FALSE(reading);
-    moved = fd();
+    fd target = std::move(read_end);
+    CHECK_FALSE(read_end);
+    target = fd();
     CHECK(reader.await() == bad_descriptor);
     CHECK(::fcntl(ends[0], F_GETFD) == -1);
   });

@@ -20,9 +20,9 @@ const std::span<const std::byte> bytes = bytes_of("abc");
 std::array<iovec, 2> vectors{iovec{room.data(), 3}, iovec{room.data() + 3, 13}};
 
 /// A descriptor closed at once, as 0.
-long closed_again(long opened) {
-  if (opened >= 0) ::close(static_cast<int>(opened));
-  return opened < 0 ? opened : 0;
+long closed_again(long fd) {
+  if (fd >= 0) ::close(static_cast<int>(fd));
+  return fd < 0 ? fd : 0;
 }
 
 const std::vector<verb> placed = {
@@ -147,14 +147,14 @@ const std::vector<difference> of_nothing = {
 
 }  // namespace
 
-TEST_CASE("to read and to write at an offset does on each descriptor what the system call does") {
+TEST_CASE("io::pread(), preadv(), pwrite() and pwritev() do what the system calls do") {
   check_agreement(placed, all_kinds(), of_nothing);
 }
 
-TEST_CASE("what is done to a whole file does on each descriptor what the system call does") {
+TEST_CASE("io::fsync(), fallocate(), ftruncate() and waitid() do what the system calls do") {
   check_agreement(whole, all_kinds());
 }
 
-TEST_CASE("to look for a name does on each descriptor what the system call does") {
+TEST_CASE("io::statx(), openat(), unlinkat(), renameat() and mkdirat() do what the kernel does") {
   check_agreement(names, all_kinds());
 }

@@ -45,14 +45,14 @@ static_assert(noexcept(io::fallocate(0, 0, 0, 0, std::declval<std::error_code&>(
 static_assert(noexcept(io::ftruncate(0, 0, std::declval<std::error_code&>())));
 static_assert(noexcept(io::fdatasync(0, std::declval<std::error_code&>())));
 
-fd make_file(const scratch_directory& in, const char* name) {
-  return fd(io::openat(in.get(), name, O_RDWR | O_CREAT | O_EXCL, 0644));
+fd make_file(const scratch_directory& root, const char* name) {
+  return fd(io::openat(root.get(), name, O_RDWR | O_CREAT | O_EXCL, 0644));
 }
 
-std::uint64_t size_of(const scratch_directory& in, const char* name) {
-  struct ::statx found{};
-  io::statx(in.get(), name, 0, STATX_SIZE, found);
-  return found.stx_size;
+std::uint64_t size_of(const scratch_directory& root, const char* name) {
+  struct ::statx status{};
+  io::statx(root.get(), name, 0, STATX_SIZE, status);
+  return status.stx_size;
 }
 
 template <typename F>
@@ -67,54 +67,54 @@ std::string text_of_error(F f) {
 
 }  // namespace
 
-TEST_CASE("a file is made, described, renamed and taken away by its name", "[io][file]") {
+TEST_CASE("io::openat(), statx(), renameat() and unlinkat() handle a file by its name",
+          "[io][file]") {
   run([] {
-    const scratch_directory in;
-    io::mkdirat(in.get(), "below", 0700);
-    fd file = make_file(in, "below/draft");
+    const scratch_directory root;
+    io::mkdirat(root.get(), "below", 0700);
+    fd file = make_file(root, "below/draft");
     CHECK((::fcntl(file.get(), F_GETFD) & FD_CLOEXEC) != 0);
     io::pwrite(file.get(), bytes_of("twelve bytes"), 0);
     io::fdatasync(file.get());
-    struct ::statx found{};
-    io::statx(in.get(), "below/draft", 0, STATX_BASIC_STATS, found);
-    CHECK(found.stx_size == 12);
-    CHECK(S_ISREG(found.stx_mode));
-    CHECK((found.stx_mode & 0777) == 0644);
-    io::renameat(in.get(), "below/draft", in.get(), "letter");
-    CHECK_FALSE(in.has("below/draft"));
-    io::statx(file.get(), "", AT_EMPTY_PATH, STATX_SIZE, found);
-    CHECK(found.stx_size == 12);
-    CHECK(size_of(in, "letter") == 12);
-    io::unlinkat(in.get(), "letter");
-    io::unlinkat(in.get(), "below", AT_REMOVEDIR);
-    CHECK(std::filesystem::is_empty(in.name()));
+    struct ::statx status{};
+    io::statx(root.get(), "below/draft", 0, STATX_BASIC_STATS, status);
+    CHECK(status.stx_size == 12);
+    CHECK(S_ISREG(status.stx_mode));
+    CHECK((status.stx_mode & 0777) == 0644);
+    io::renameat(root.get(), "below/draft", root.get(), "letter");
+    CHECK_FALSE(root.has("below/draft"));
+    io::statx(file.get(), "", AT_EMPTY_PATH, STATX_SIZE, status);
+    CHECK(status.stx_size == 12);
+    CHECK(size_of(root, "letter") == 12);
+    io::unlinkat(root.get(), "letter");
+    io::unlinkat(root.get(), "below", AT_REMOVEDIR);
+    CHECK(std::filesystem::is_empty(root.name()));
   });
 }
 
-TEST_CASE("a path without a directory begins in the working directory, or at the root",
-          "[io][file]") {
+TEST_CASE("io::openat() begins in the working directory, or at the root", "[io][file]") {
   run([] {
-    const scratch_directory in;
-    make_file(in, "here");
-    const fd absolute(io::openat(AT_FDCWD, (in.name() + "/here").c_str(), O_RDONLY));
+    const scratch_directory root;
+    make_file(root, "here");
+    const fd absolute(io::openat(AT_FDCWD, (root.name() + "/here").c_str(), O_RDONLY));
     CHECK(absolute);
     const fd relative(io::openat(AT_FDCWD, ".", O_RDONLY | O_DIRECTORY));
-    struct stat found{};
-    struct stat wanted{};
-    REQUIRE(::fstat(relative.get(), &found) == 0);
-    REQUIRE(::stat(".", &wanted) == 0);
-    CHECK(found.st_ino == wanted.st_ino);
+    struct stat status{};
+    struct stat reference{};
+    REQUIRE(::fstat(relative.get(), &status) == 0);
+    REQUIRE(::stat(".", &reference) == 0);
+    CHECK(status.st_ino == reference.st_ino);
   });
 }
 
-TEST_CASE("what the kernel refuses names the path", "[io][file]") {
+TEST_CASE("io calls with a path name it in their errors", "[io][file]") {
   run([] {
-    const scratch_directory in;
-    make_file(in, "file");
-    io::mkdirat(in.get(), "full", 0700);
-    make_file(in, "full/file");
+    const scratch_directory root;
+    make_file(root, "file");
+    io::mkdirat(root.get(), "full", 0700);
+    make_file(root, "full/file");
     const auto open = [&](const char* path, int flags) {
-      return error_of([&] { fd(io::openat(in.get(), path, flags, 0600)); });
+      return error_of([&] { fd(io::openat(root.get(), path, flags, 0600)); });
     };
     CHECK(open("missing", O_RDONLY) == std::errc::no_such_file_or_directory);
     CHECK(open("file", O_CREAT | O_EXCL) == std::errc::file_exists);
@@ -122,40 +122,40 @@ TEST_CASE("what the kernel refuses names the path", "[io][file]") {
     CHECK(open("", O_RDONLY) == std::errc::no_such_file_or_directory);
     CHECK(open(std::string(5000, 'x').c_str(), O_RDONLY) == std::errc::filename_too_long);
     CHECK(text_of_error([&] {
-            io::openat(in.get(), "missing", O_RDONLY);
+            io::openat(root.get(), "missing", O_RDONLY);
           }).starts_with("openat of \"missing\": "));
     CHECK(text_of_error([&] {
-            io::renameat(in.get(), "gone", in.get(), "new");
+            io::renameat(root.get(), "gone", root.get(), "new");
           }).starts_with("renameat of \"gone\": "));
-    CHECK(error_of([&] { io::mkdirat(in.get(), "file", 0700); }) == std::errc::file_exists);
-    CHECK(error_of([&] { io::unlinkat(in.get(), "full", AT_REMOVEDIR); }) ==
+    CHECK(error_of([&] { io::mkdirat(root.get(), "file", 0700); }) == std::errc::file_exists);
+    CHECK(error_of([&] { io::unlinkat(root.get(), "full", AT_REMOVEDIR); }) ==
           std::errc::directory_not_empty);
-    CHECK(error_of([&] { io::unlinkat(in.get(), "full"); }) == std::errc::is_a_directory);
+    CHECK(error_of([&] { io::unlinkat(root.get(), "full"); }) == std::errc::is_a_directory);
     CHECK(error_of([&] {
-            io::renameat(in.get(), "file", in.get(), "full/file", RENAME_NOREPLACE);
+            io::renameat(root.get(), "file", root.get(), "full/file", RENAME_NOREPLACE);
           }) == std::errc::file_exists);
     CHECK(error_of([&] { io::openat(-1, "file", O_RDONLY); }) == std::errc::bad_file_descriptor);
     CHECK(error_of([&] { io::ftruncate(AT_FDCWD, 0); }) == std::errc::bad_file_descriptor);
   });
 }
 
-TEST_CASE("the forms with an error code say the same", "[io][file]") {
+TEST_CASE("io calls with a path have forms with an error code", "[io][file]") {
   run([] {
-    const scratch_directory in;
+    const scratch_directory root;
     std::error_code error;
-    CHECK(io::openat(in.get(), "missing", O_RDONLY, 0, error) == -1);
+    CHECK(io::openat(root.get(), "missing", O_RDONLY, 0, error) == -1);
     CHECK(error == std::errc::no_such_file_or_directory);
-    struct ::statx found{};
-    io::statx(in.get(), "missing", 0, STATX_SIZE, found, error);
+    struct ::statx status{};
+    io::statx(root.get(), "missing", 0, STATX_SIZE, status, error);
     CHECK(error == std::errc::no_such_file_or_directory);
-    io::unlinkat(in.get(), "missing", 0, error);
+    io::unlinkat(root.get(), "missing", 0, error);
     CHECK(error == std::errc::no_such_file_or_directory);
-    io::renameat(in.get(), "missing", in.get(), "new", 0, error);
+    io::renameat(root.get(), "missing", root.get(), "new", 0, error);
     CHECK(error == std::errc::no_such_file_or_directory);
-    io::mkdirat(in.get(), "new", 0700, error);
+    io::mkdirat(root.get(), "new", 0700, error);
     CHECK_FALSE(error);
-    CHECK(in.has("new"));
-    const fd file(io::openat(in.get(), "file", O_RDWR | O_CREAT, 0600, error));
+    CHECK(root.has("new"));
+    const fd file(io::openat(root.get(), "file", O_RDWR | O_CREAT, 0600, error));
     CHECK_FALSE(error);
     io::ftruncate(file.get(), 100, error);
     CHECK_FALSE(error);
@@ -163,25 +163,25 @@ TEST_CASE("the forms with an error code say the same", "[io][file]") {
     CHECK_FALSE(error);
     io::ftruncate(file.get(), -1, error);
     CHECK(error == std::errc::invalid_argument);
-    CHECK(size_of(in, "file") == 100);
+    CHECK(size_of(root, "file") == 100);
   });
 }
 
-TEST_CASE("a file grows and shrinks", "[io][file]") {
+TEST_CASE("io::ftruncate() and fallocate() change the size of a file", "[io][file]") {
   run([] {
-    const scratch_directory in;
-    const fd file = make_file(in, "file");
+    const scratch_directory root;
+    const fd file = make_file(root, "file");
     io::ftruncate(file.get(), 10'000);
-    CHECK(size_of(in, "file") == 10'000);
+    CHECK(size_of(root, "file") == 10'000);
     io::ftruncate(file.get(), 3);
-    CHECK(size_of(in, "file") == 3);
+    CHECK(size_of(root, "file") == 3);
     std::error_code error;
     io::fallocate(file.get(), 0, 0, 20'000, error);
     if (error == std::errc::operation_not_supported) return;  // by this file system
     CHECK_FALSE(error);
-    CHECK(size_of(in, "file") == 20'000);
+    CHECK(size_of(root, "file") == 20'000);
     io::fallocate(file.get(), FALLOC_FL_KEEP_SIZE, 20'000, 20'000);
-    CHECK(size_of(in, "file") == 20'000);
+    CHECK(size_of(root, "file") == 20'000);
     CHECK(error_of([&] { io::fallocate(file.get(), 0, 0, 0); }) == std::errc::invalid_argument);
     const auto pipe = make_pipe();
     CHECK(error_of([&] { io::fallocate(pipe.second(), 0, 0, 1); }) == std::errc::invalid_seek);
@@ -189,19 +189,19 @@ TEST_CASE("a file grows and shrinks", "[io][file]") {
   });
 }
 
-TEST_CASE("several buffers are written and read at an offset", "[io][file]") {
+TEST_CASE("io::pwritev() and preadv() take several buffers at an offset", "[io][file]") {
   run([] {
-    const scratch_directory in;
-    const fd file = make_file(in, "file");
-    std::string left = "left ";
-    std::string right = "right";
-    const std::array<iovec, 2> parts{iovec{left.data(), left.size()},
-                                     iovec{right.data(), right.size()}};
+    const scratch_directory root;
+    const fd file = make_file(root, "file");
+    std::string head = "left ";
+    std::string tail = "right";
+    const std::array<iovec, 2> parts{iovec{head.data(), head.size()},
+                                     iovec{tail.data(), tail.size()}};
     CHECK(io::pwritev(file.get(), parts, 7) == 10);
     CHECK(::lseek(file.get(), 0, SEEK_CUR) == 0);
-    left = right = "?????";
+    head = tail = "?????";
     CHECK(io::preadv(file.get(), parts, 7) == 10);
-    CHECK(left + right == "left right");
+    CHECK(head + tail == "left right");
     CHECK(io::preadv(file.get(), parts, 17) == 0);
     CHECK(error_of([&] { io::preadv(file.get(), parts, -1); }) == std::errc::invalid_argument);
     const std::vector<iovec> many(1025, parts[0]);
@@ -214,56 +214,57 @@ TEST_CASE("several buffers are written and read at an offset", "[io][file]") {
   });
 }
 
-TEST_CASE("many fibers make and take away files of one directory", "[io][file]") {
+TEST_CASE("io::openat(), renameat() and unlinkat() serve many fibers in one directory",
+          "[io][file]") {
   run([] {
-    const scratch_directory in;
-    const std::size_t before = testing::open_descriptors();
+    const scratch_directory root;
+    const std::size_t descriptors = testing::open_descriptors();
     {
-      group all;
+      group workers;
       for (int i = 0; i < 100; ++i) {
-        all.spin([&in, i] {
+        workers.spin([&root, i] {
           const std::string name = "file" + std::to_string(i);
-          make_file(in, name.c_str());
-          io::renameat(in.get(), name.c_str(), in.get(), (name + ".new").c_str());
-          io::unlinkat(in.get(), (name + ".new").c_str());
+          make_file(root, name.c_str());
+          io::renameat(root.get(), name.c_str(), root.get(), (name + ".new").c_str());
+          io::unlinkat(root.get(), (name + ".new").c_str());
         });
       }
-      all.await_all();
+      workers.await_all();
     }
-    CHECK(std::filesystem::is_empty(in.name()));
-    CHECK(testing::open_descriptors() == before);
+    CHECK(std::filesystem::is_empty(root.name()));
+    CHECK(testing::open_descriptors() == descriptors);
   });
 }
 
-TEST_CASE("other fibers run while a fiber waits for the disk", "[io][file]") {
+TEST_CASE("io::mkdirat() lets other fibers run while it waits for the disk", "[io][file]") {
   run([] {
-    const scratch_directory in;
+    const scratch_directory root;
     bool others_ran = false;
     spin([&] { others_ran = true; });
-    io::mkdirat(in.get(), "below", 0700);
+    io::mkdirat(root.get(), "below", 0700);
     CHECK(others_ran);
   });
 }
 
-TEST_CASE("a fiber that is interrupted before its call changes nothing", "[io][file]") {
+TEST_CASE("io::mkdirat() does nothing if it is interrupted before the call", "[io][file]") {
   run([] {
-    const scratch_directory in;
+    const scratch_directory root;
     fiber_ref self = current();
     self.raise(oops());
-    CHECK_THROWS_AS(io::mkdirat(in.get(), "below", 0700), oops);
+    CHECK_THROWS_AS(io::mkdirat(root.get(), "below", 0700), oops);
     self.raise(oops());
     std::error_code error;
-    io::mkdirat(in.get(), "below", 0700, error);
+    io::mkdirat(root.get(), "below", 0700, error);
     CHECK(error == std::errc::operation_canceled);
     CHECK_THROWS_AS(snooze(), oops);
-    CHECK_FALSE(in.has("below"));
+    CHECK_FALSE(root.has("below"));
   });
 }
 
-TEST_CASE("what is interrupted in a call has happened, or has not", "[io][file]") {
+TEST_CASE("io::openat() that is interrupted has happened, or has not", "[io][file]") {
   run([] {
-    const scratch_directory in;
-    const std::size_t before = testing::open_descriptors();
+    const scratch_directory root;
+    const std::size_t descriptors = testing::open_descriptors();
     const int rounds = static_cast<int>(testing::scaled(2000, 100));
     for (int i = 0; i < rounds; ++i) {
       const std::string name = "file" + std::to_string(i);
@@ -271,7 +272,7 @@ TEST_CASE("what is interrupted in a call has happened, or has not", "[io][file]"
       bool thrown = false;
       auto maker = spin([&] {
         try {
-          make_file(in, name.c_str());
+          make_file(root, name.c_str());
           made = true;
           snooze();
         } catch (const oops&) {
@@ -285,71 +286,72 @@ TEST_CASE("what is interrupted in a call has happened, or has not", "[io][file]"
       } catch (const oops&) {
         thrown = true;  // before the fiber ran
       }
-      CHECK(made == in.has(name.c_str()));
+      CHECK(made == root.has(name.c_str()));
       CHECK((made || thrown));
-      ::unlinkat(in.get(), name.c_str(), 0);
+      ::unlinkat(root.get(), name.c_str(), 0);
     }
-    CHECK(testing::open_descriptors() == before);
+    CHECK(testing::open_descriptors() == descriptors);
   });
 }
 
-TEST_CASE("a file is not renamed into a directory that has got the number", "[io][file]") {
+TEST_CASE("io::renameat() uses no directory that has got the number of a closed one",
+          "[io][file]") {
   run([] {
-    const scratch_directory in;
-    io::mkdirat(in.get(), "other", 0700);
-    io::mkdirat(in.get(), "stranger", 0700);
+    const scratch_directory root;
+    io::mkdirat(root.get(), "other", 0700);
+    io::mkdirat(root.get(), "stranger", 0700);
     const int rounds = static_cast<int>(testing::scaled(300, 50));
     for (int i = 0; i < rounds; ++i) {
-      make_file(in, "file");
-      const int other = io::openat(in.get(), "other", O_RDONLY | O_DIRECTORY);
-      auto renaming = spin([&] { io::renameat(in.get(), "file", other, "file"); });
+      make_file(root, "file");
+      const int target = io::openat(root.get(), "other", O_RDONLY | O_DIRECTORY);
+      auto renamer = spin([&] { io::renameat(root.get(), "file", target, "file"); });
       for (int turns = 0; turns < i % 3; ++turns) snooze();
-      io::close(other);
-      const fd stranger(io::openat(in.get(), "stranger", O_RDONLY | O_DIRECTORY));
-      const auto error = error_of([&] { renaming.await(); });
+      io::close(target);
+      const fd stranger(io::openat(root.get(), "stranger", O_RDONLY | O_DIRECTORY));
+      const auto error = error_of([&] { renamer.await(); });
       CHECK((!error || error == std::errc::bad_file_descriptor || i % 3 == 0));
-      CHECK_FALSE((in.has("stranger/file") && i % 3 != 0));
-      ::unlinkat(in.get(), "file", 0);
-      ::unlinkat(in.get(), "other/file", 0);
-      ::unlinkat(in.get(), "stranger/file", 0);
+      CHECK_FALSE((root.has("stranger/file") && i % 3 != 0));
+      ::unlinkat(root.get(), "file", 0);
+      ::unlinkat(root.get(), "other/file", 0);
+      ::unlinkat(root.get(), "stranger/file", 0);
     }
   });
 }
 
-TEST_CASE("the open of a FIFO waits for its other end", "[io][file]") {
+TEST_CASE("io::openat() of a FIFO waits for its other end", "[io][file]") {
   run([] {
-    const scratch_directory in;
-    REQUIRE(::mkfifoat(in.get(), "fifo", 0600) == 0);
+    const scratch_directory root;
+    REQUIRE(::mkfifoat(root.get(), "fifo", 0600) == 0);
     fd reader;
-    auto reading = spin([&] { reader = fd(io::openat(in.get(), "fifo", O_RDONLY)); });
-    until_waiting(reading);
-    CHECK_FALSE(move_on_after(5ms, [&] { reading.await(); }));
-    fd writer(io::openat(in.get(), "fifo", O_WRONLY));
-    reading.await();
+    auto opener = spin([&] { reader = fd(io::openat(root.get(), "fifo", O_RDONLY)); });
+    until_waiting(opener);
+    CHECK_FALSE(move_on_after(5ms, [&] { opener.await(); }));
+    fd writer(io::openat(root.get(), "fifo", O_WRONLY));
+    opener.await();
     io::write_all(writer.get(), bytes_of("through"));
     CHECK(testing::take_all(reader.get()) == "through");
-    CHECK(error_of([&] { const fd other(io::openat(in.get(), "gone", O_WRONLY | O_NONBLOCK)); }) ==
+    CHECK(error_of([&] { const fd fifo(io::openat(root.get(), "gone", O_WRONLY | O_NONBLOCK)); }) ==
           std::errc::no_such_file_or_directory);
   });
 }
 
-TEST_CASE("an open that would wait for a lease says so, if it must not wait", "[io][file]") {
+TEST_CASE("io::openat() with O_NONBLOCK fails instead of waiting for a lease", "[io][file]") {
   run([] {
-    const scratch_directory in;
-    const fd leased = make_file(in, "file");
-    auto* const before = ::signal(SIGIO, SIG_IGN);
+    const scratch_directory root;
+    const fd leased = make_file(root, "file");
+    auto* const handler = ::signal(SIGIO, SIG_IGN);
     if (::fcntl(leased.get(), F_SETLEASE, F_WRLCK) != 0) return;  // this file system has no leases
     const auto open = [&](int directory, const std::string& path) {
       return error_of([&] { fd(io::openat(directory, path.c_str(), O_WRONLY | O_NONBLOCK)); });
     };
-    CHECK(open(in.get(), "file") == std::errc::resource_unavailable_try_again);
-    CHECK(open(AT_FDCWD, in.name() + "/file") == std::errc::resource_unavailable_try_again);
+    CHECK(open(root.get(), "file") == std::errc::resource_unavailable_try_again);
+    CHECK(open(AT_FDCWD, root.name() + "/file") == std::errc::resource_unavailable_try_again);
     ::fcntl(leased.get(), F_SETLEASE, F_UNLCK);
-    ::signal(SIGIO, before);
+    ::signal(SIGIO, handler);
   });
 }
 
-TEST_CASE("paths that are none are refused, absolute ones need no directory", "[io][file]") {
+TEST_CASE("io calls reject a null path, and need no directory for an absolute one", "[io][file]") {
   run([] {
     CHECK(error_of([] { io::openat(AT_FDCWD, nullptr, O_RDONLY); }) == std::errc::bad_address);
     CHECK(error_of([] { io::unlinkat(AT_FDCWD, nullptr); }) == std::errc::bad_address);
@@ -362,22 +364,22 @@ TEST_CASE("paths that are none are refused, absolute ones need no directory", "[
   });
 }
 
-TEST_CASE("a message is sent with a descriptor", "[io][sendmsg]") {
+TEST_CASE("io::sendmsg() passes a descriptor", "[io][sendmsg]") {
   run([] {
     auto sockets = make_socket_pair();
     const auto pipe = make_pipe();
     descriptor_letter letter(pipe.second());
     CHECK(io::sendmsg(sockets.first(), letter.message) == 1);
-    const std::size_t before = testing::open_descriptors();
+    const std::size_t descriptors = testing::open_descriptors();
     CHECK(io::recvmsg(sockets.second(), letter.message) == 1);
-    CHECK(testing::open_descriptors() == before + 1);
+    CHECK(testing::open_descriptors() == descriptors + 1);
     int copy = -1;
     std::memcpy(&copy, CMSG_DATA(CMSG_FIRSTHDR(&letter.message)), sizeof copy);
-    fd closed(copy);
+    fd owner(copy);
   });
 }
 
-TEST_CASE("a sendmsg waits for room, and tells its errors", "[io][sendmsg]") {
+TEST_CASE("io::sendmsg() waits for room, and throws its errors", "[io][sendmsg]") {
   run([] {
     auto sockets = make_socket_pair();
     const std::size_t filled = testing::fill(sockets.first());
@@ -389,14 +391,14 @@ TEST_CASE("a sendmsg waits for room, and tells its errors", "[io][sendmsg]") {
     std::error_code error;
     CHECK(io::sendmsg(sockets.first(), message, MSG_DONTWAIT, error) == 0);
     CHECK(error == std::errc::resource_unavailable_try_again);
-    auto sending = spin([&] { return io::sendmsg(sockets.first(), message); });
-    until_waiting(sending);
-    CHECK(sending.raise(oops()));
-    CHECK_THROWS_AS(sending.await(), oops);
-    auto again = spin([&] { return io::sendmsg(sockets.first(), message); });
-    until_waiting(again);
+    auto sender = spin([&] { return io::sendmsg(sockets.first(), message); });
+    until_waiting(sender);
+    CHECK(sender.raise(oops()));
+    CHECK_THROWS_AS(sender.await(), oops);
+    auto second_sender = spin([&] { return io::sendmsg(sockets.first(), message); });
+    until_waiting(second_sender);
     CHECK(testing::take_all(sockets.second()).size() == filled);
-    CHECK(again.await() == 1);
+    CHECK(second_sender.await() == 1);
     CHECK(testing::take_all(sockets.second()) == "x");
     sockets.close_second();
     CHECK(error_of([&] { io::sendmsg(sockets.first(), message); }) == std::errc::broken_pipe);

@@ -34,21 +34,21 @@ static_assert(!std::is_copy_constructible_v<file>);
 
 constexpr int fresh = O_RDWR | O_CREAT | O_EXCL;
 
-std::string text_at(file& from, std::size_t size, off_t offset) {
+std::string text_at(file& source, std::size_t size, off_t offset) {
   std::string text(size, '\0');
-  text.resize(from.read_at(std::as_writable_bytes(std::span(text)), offset));
+  text.resize(source.read_at(std::as_writable_bytes(std::span(text)), offset));
   return text;
 }
 
-std::string read_exactly(file& from, std::size_t size) {
+std::string read_exactly(file& source, std::size_t size) {
   std::string text(size, '\0');
-  from.read_exactly(std::as_writable_bytes(std::span(text)));
+  source.read_exactly(std::as_writable_bytes(std::span(text)));
   return text;
 }
 
 }  // namespace
 
-TEST_CASE("a file is written, and read from the beginning", "[file]") {
+TEST_CASE("file::write_all() and read() work from the beginning of the file", "[file]") {
   run([] {
     const scratch_name name;
     file letter = file::open(name, fresh, 0600);
@@ -64,13 +64,13 @@ TEST_CASE("a file is written, and read from the beginning", "[file]") {
     letter.sync_data();
     letter.close();
     CHECK_FALSE(letter);
-    file again = file::open(name);
-    CHECK(text_at(again, 100, 7) == "file");
-    CHECK(error_of([&] { again.write_all("no"); }) == bad_descriptor);
+    file reopened_file = file::open(name);
+    CHECK(text_at(reopened_file, 100, 7) == "file");
+    CHECK(error_of([&] { reopened_file.write_all("no"); }) == bad_descriptor);
   });
 }
 
-TEST_CASE("read_exactly tells how much there was", "[file]") {
+TEST_CASE("file::read_exactly() says how much there was", "[file]") {
   run([] {
     const scratch_name name;
     file half = file::open(name, fresh);
@@ -93,7 +93,7 @@ TEST_CASE("read_exactly tells how much there was", "[file]") {
   });
 }
 
-TEST_CASE("write_all tells how far it got when the disk is full", "[file]") {
+TEST_CASE("file::write_all() says how much it wrote before the disk was full", "[file]") {
   run([] {
     file full = file::open("/dev/full", O_RDWR);
     CHECK(error_of([&] { full.write_all("x"); }) == std::errc::no_space_on_device);
@@ -102,37 +102,37 @@ TEST_CASE("write_all tells how far it got when the disk is full", "[file]") {
     CHECK(error == std::errc::no_space_on_device);
     const scratch_name name;
     file small = file::open(name, fresh);
-    rlimit before{};
-    REQUIRE(::getrlimit(RLIMIT_FSIZE, &before) == 0);
+    rlimit old_limit{};
+    REQUIRE(::getrlimit(RLIMIT_FSIZE, &old_limit) == 0);
     auto* const handler = ::signal(SIGXFSZ, SIG_IGN);
-    const rlimit tight{1000, before.rlim_max};
+    const rlimit tight{1000, old_limit.rlim_max};
     REQUIRE(::setrlimit(RLIMIT_FSIZE, &tight) == 0);
     const std::vector<std::byte> large(1500);
-    const std::size_t written = small.write_all(large, error);
-    REQUIRE(::setrlimit(RLIMIT_FSIZE, &before) == 0);
+    const std::size_t size = small.write_all(large, error);
+    REQUIRE(::setrlimit(RLIMIT_FSIZE, &old_limit) == 0);
     ::signal(SIGXFSZ, handler);
-    CHECK(written == 1000);
+    CHECK(size == 1000);
     CHECK(error == std::errc::file_too_large);
     CHECK(small.size() == 1000);
   });
 }
 
-TEST_CASE("what many fibers append is all there, each piece whole", "[file]") {
+TEST_CASE("file::append() of many fibers keeps each piece whole", "[file]") {
   run([] {
     const scratch_name name;
     file log = file::open(name, fresh);
     log.write_all("at the beginning");
     log.seek(3);
-    file other = file::open(name, O_WRONLY);
+    file second = file::open(name, O_WRONLY);
     constexpr int fibers = 50;
     const std::string line(99, '.');
     {
-      group all;
+      group tasks;
       for (int i = 0; i < fibers; ++i) {
-        all.spin(
-            [&, i] { (i % 2 == 0 ? log : other).append(line + static_cast<char>('A' + i % 26)); });
+        tasks.spin(
+            [&, i] { (i % 2 == 0 ? log : second).append(line + static_cast<char>('A' + i % 26)); });
       }
-      all.await_all();
+      tasks.await_all();
     }
     CHECK(log.seek(0, SEEK_CUR) == 3);
     CHECK(log.size() == 16 + 100 * fibers);
@@ -145,7 +145,7 @@ TEST_CASE("what many fibers append is all there, each piece whole", "[file]") {
   });
 }
 
-TEST_CASE("a file gets another size", "[file]") {
+TEST_CASE("file::resize() changes the size", "[file]") {
   run([] {
     const scratch_name name;
     file sized = file::open(name, fresh);
@@ -160,7 +160,7 @@ TEST_CASE("a file gets another size", "[file]") {
   });
 }
 
-TEST_CASE("what cannot be opened is told with its name", "[file]") {
+TEST_CASE("file::open() throws an error with the name", "[file]") {
   run([] {
     const scratch_name name;
     CHECK(error_of([&] { file::open(name); }) == std::errc::no_such_file_or_directory);
@@ -177,7 +177,7 @@ TEST_CASE("what cannot be opened is told with its name", "[file]") {
   });
 }
 
-TEST_CASE("fibers read and write one file at their offsets, all at once", "[file]") {
+TEST_CASE("file::read_at() and write_at() serve many fibers at once", "[file]") {
   run([] {
     const scratch_name name;
     file numbers = file::open(name, fresh);
@@ -187,29 +187,29 @@ TEST_CASE("fibers read and write one file at their offsets, all at once", "[file
     for (int number = 0; number < 64; ++number) {
       numbers.write_at(bytes_of_one(number), off_t{number} * 1024);
     }
-    group all;
+    group tasks;
     for (int first = 0; first < 32; ++first) {
-      all.spin([&, first] {
+      tasks.spin([&, first] {
         for (int number = first; number < 64; number += 32) {
-          int found = -1;
-          CHECK(numbers.read_at(bytes_of_one(found), off_t{number} * 1024) == sizeof found);
-          CHECK(found == number);
-          found = -number;
-          CHECK(numbers.write_at(bytes_of_one(found), off_t{number} * 1024) == sizeof found);
+          int value = -1;
+          CHECK(numbers.read_at(bytes_of_one(value), off_t{number} * 1024) == sizeof value);
+          CHECK(value == number);
+          value = -number;
+          CHECK(numbers.write_at(bytes_of_one(value), off_t{number} * 1024) == sizeof value);
         }
       });
     }
-    all.await_all();
+    tasks.await_all();
     for (int number = 0; number < 64; ++number) {
-      int found = 0;
+      int value = 0;
       std::error_code error;
-      CHECK(numbers.read_at(bytes_of_one(found), off_t{number} * 1024, error) == sizeof found);
-      CHECK(found == -number);
+      CHECK(numbers.read_at(bytes_of_one(value), off_t{number} * 1024, error) == sizeof value);
+      CHECK(value == -number);
     }
   });
 }
 
-TEST_CASE("a read at an offset ends with its file's close and with an exception", "[file]") {
+TEST_CASE("file::read_at() ends by a close of the file and by an exception", "[file]") {
   run([] {
     file zeros = file::open("/dev/zero");
     const scratch_name name;
@@ -222,69 +222,70 @@ TEST_CASE("a read at an offset ends with its file's close and with an exception"
     CHECK(short_one.read_at(buffer, 0) == 3);
     CHECK(error_of([&] { short_one.read_at(buffer, -1); }) == std::errc::invalid_argument);
     CHECK(zeros.read_at(buffer, 1) == buffer.size());
-    auto reading = spin([&] {
+    auto reader = spin([&] {
       for (;;) {
         short_one.read_at(buffer, 0);
         snooze();
       }
     });
     snooze();
-    CHECK(reading.raise(oops()));
-    CHECK_THROWS_AS(reading.await(), oops);
-    auto left = spin([&] { return error_of([&] { short_one.read_at(buffer, 0); }); });
+    CHECK(reader.raise(oops()));
+    CHECK_THROWS_AS(reader.await(), oops);
+    auto last_reader = spin([&] { return error_of([&] { short_one.read_at(buffer, 0); }); });
     snooze();
     short_one.close();
-    const std::error_code told = left.await();
-    CHECK((!told || told == bad_descriptor));
+    const std::error_code error = last_reader.await();
+    CHECK((!error || error == bad_descriptor));
     CHECK(error_of([&] { short_one.read_at(buffer, 0); }) == bad_descriptor);
     busy.terminate();
   });
 }
 
-TEST_CASE("a pipe has no offsets, however many fibers there are", "[file]") {
+TEST_CASE("file::read_at() of a pipe throws, however many fibers there are", "[file]") {
   run([] {
     auto ends = testing::make_pipe();
     REQUIRE(::write(ends.second(), "abc", 3) == 3);
-    file none{fd(::dup(ends.first()))};
+    file pipe_file{fd(::dup(ends.first()))};
     std::array<std::byte, 4> buffer{};
     auto busy = spin([] {
       for (;;) snooze();
     });
-    CHECK(error_of([&] { none.read_at(buffer, 0); }) == std::errc::invalid_seek);
+    CHECK(error_of([&] { pipe_file.read_at(buffer, 0); }) == std::errc::invalid_seek);
     CHECK(io::read(ends.first(), buffer) == 3);
     busy.terminate();
   });
 }
 
-TEST_CASE("a file that is none, or not any more, is a bad descriptor", "[file]") {
+TEST_CASE("file calls throw bad_file_descriptor if the file is not open", "[file]") {
   run([] {
-    file none;
+    file closed_file;
     std::array<std::byte, 4> buffer{};
-    CHECK_FALSE(none);
-    CHECK(error_of([&] { none.read(buffer); }) == bad_descriptor);
-    CHECK(error_of([&] { none.write_all("x"); }) == bad_descriptor);
-    CHECK(error_of([&] { none.append("x"); }) == bad_descriptor);
-    CHECK(error_of([&] { none.size(); }) == bad_descriptor);
-    CHECK(error_of([&] { none.resize(0); }) == bad_descriptor);
-    CHECK(error_of([&] { none.seek(0); }) == bad_descriptor);
-    CHECK(error_of([&] { none.sync(); }) == bad_descriptor);
-    CHECK(error_of([&] { none.close(); }) == bad_descriptor);
+    CHECK_FALSE(closed_file);
+    CHECK(error_of([&] { closed_file.read(buffer); }) == bad_descriptor);
+    CHECK(error_of([&] { closed_file.write_all("x"); }) == bad_descriptor);
+    CHECK(error_of([&] { closed_file.append("x"); }) == bad_descriptor);
+    CHECK(error_of([&] { closed_file.size(); }) == bad_descriptor);
+    CHECK(error_of([&] { closed_file.resize(0); }) == bad_descriptor);
+    CHECK(error_of([&] { closed_file.seek(0); }) == bad_descriptor);
+    CHECK(error_of([&] { closed_file.sync(); }) == bad_descriptor);
+    CHECK(error_of([&] { closed_file.close(); }) == bad_descriptor);
     file null = file::open("/dev/null");
     const int number = null.native_handle();
-    file moved = std::move(null);
-    CHECK(moved.native_handle() == number);
-    fd taken = moved.release();
-    CHECK(taken.get() == number);
-    CHECK_FALSE(moved);
-    file back(std::move(taken));
-    back = file::open("/dev/null");
-    CHECK(back);
+    file target = std::move(null);
+    CHECK(target.native_handle() == number);
+    fd descriptor = target.release();
+    CHECK(descriptor.get() == number);
+    CHECK_FALSE(target);
+    file last_file(std::move(descriptor));
+    last_file = file::open("/dev/null");
+    CHECK(last_file);
   });
 }
 
-TEST_CASE("a file is closed when an exception leaves its fiber, and no piece is broken", "[file]") {
+TEST_CASE("file is closed when an exception ends its fiber, and append() breaks no piece",
+          "[file]") {
   run([] {
-    const std::size_t before = testing::open_descriptors();
+    const std::size_t descriptors = testing::open_descriptors();
     const scratch_name name;
     int pieces = 0;
     auto writer = spin([&] {
@@ -294,7 +295,7 @@ TEST_CASE("a file is closed when an exception leaves its fiber, and no piece is 
     while (pieces < 20) snooze();
     writer.raise(oops());
     CHECK_THROWS_AS(writer.await(), oops);
-    CHECK(testing::open_descriptors() == before);
+    CHECK(testing::open_descriptors() == descriptors);
     CHECK(file::open(name).size() >= 10 * pieces);
     CHECK(file::open(name).size() <= 10 * (pieces + 1));
   });

@@ -88,7 +88,7 @@ struct envelope {
 
 }  // namespace
 
-TEST_CASE("what is written at an offset is read there, and the position stays", "[io][file]") {
+TEST_CASE("io::pwrite() and pread() work at an offset, and leave the position", "[io][file]") {
   run([] {
     const fd file = empty_file();
     CHECK(io::pwrite(file.get(), bytes_of("world"), 6) == 5);
@@ -102,27 +102,27 @@ TEST_CASE("what is written at an offset is read there, and the position stays", 
   });
 }
 
-TEST_CASE("many fibers use one file at their own offsets", "[io][file]") {
+TEST_CASE("io::pwrite() and pread() serve many fibers at their own offsets", "[io][file]") {
   run([] {
     const fd file = empty_file();
     constexpr int fibers = 50;
     {
-      group all;
+      group workers;
       for (int i = 0; i < fibers; ++i) {
-        all.spin([&file, i] {
+        workers.spin([&file, i] {
           const std::string text(100, static_cast<char>('a' + i % 26));
           io::pwrite(file.get(), bytes_of(text), i * 100);
           if (i % 10 == 0) io::fsync(file.get());
           CHECK(read_at(file.get(), 100, i * 100) == text);
         });
       }
-      all.await_all();
+      workers.await_all();
     }
     CHECK(::lseek(file.get(), 0, SEEK_END) == fibers * 100);
   });
 }
 
-TEST_CASE("a file that the disk must be asked for is read at an offset as well", "[io][file]") {
+TEST_CASE("io::pread() reads a file that is not in the kernel's cache", "[io][file]") {
   run([] {
     const fd file = empty_file();
     const std::string text(1 << 16, 'x');
@@ -133,7 +133,7 @@ TEST_CASE("a file that the disk must be asked for is read at an offset as well",
   });
 }
 
-TEST_CASE("an offset is refused where there is none", "[io][file]") {
+TEST_CASE("io::pread() and pwrite() throw where there is no offset", "[io][file]") {
   run([] {
     const auto pipe = make_pipe();
     const auto sockets = make_socket_pair();
@@ -154,70 +154,70 @@ TEST_CASE("an offset is refused where there is none", "[io][file]") {
     CHECK(error == std::errc::invalid_argument);
     CHECK(io::pread(-1, buffer, 0, error) == 0);
     CHECK(error == std::errc::bad_file_descriptor);
-    int closed = -1;
+    int old_number = -1;
     {
-      const fd gone = empty_file();
-      closed = gone.get();
+      const fd old_file = empty_file();
+      old_number = old_file.get();
     }
-    CHECK(errno_of([&] { io::fsync(closed); }) == EBADF);
-    CHECK(errno_of([&] { io::pread(closed, buffer, 0); }) == EBADF);
+    CHECK(errno_of([&] { io::fsync(old_number); }) == EBADF);
+    CHECK(errno_of([&] { io::pread(old_number, buffer, 0); }) == EBADF);
   });
 }
 
-TEST_CASE("what goes past the kernel's cache has offsets, too", "[io][file]") {
+TEST_CASE("io::pread() and pwrite() work with O_DIRECT", "[io][file]") {
   run([] {
     const fd file = empty_file();
     constexpr std::size_t block = 4096;
     if (::fcntl(file.get(), F_SETFL, O_DIRECT) != 0) return;  // this file system has no such thing
-    alignas(block) static std::array<std::byte, block> written;
-    alignas(block) static std::array<std::byte, block> found;
-    written.fill(std::byte{7});
-    CHECK(io::pwrite(file.get(), written, block) == block);
-    CHECK(io::pread(file.get(), found, block) == block);
-    CHECK(found == written);
+    alignas(block) static std::array<std::byte, block> pattern;
+    alignas(block) static std::array<std::byte, block> bytes;
+    pattern.fill(std::byte{7});
+    CHECK(io::pwrite(file.get(), pattern, block) == block);
+    CHECK(io::pread(file.get(), bytes, block) == block);
+    CHECK(bytes == pattern);
   });
 }
 
-TEST_CASE("a whole buffer goes through a pipe that holds less", "[io]") {
+TEST_CASE("io::write_all() and read_exactly() pass a buffer through a smaller pipe", "[io]") {
   run([] {
     auto pipe = make_pipe();
     std::string text(1 << 20, 'a');
     for (std::size_t i = 0; i < text.size(); ++i) text[i] = static_cast<char>('a' + i % 26);
     auto writer = spin([&] { io::write_all(pipe.second(), bytes_of(text)); });
-    std::vector<std::byte> found(text.size());
-    io::read_exactly(pipe.first(), found);
-    CHECK(testing::text_of(found) == text);
+    std::vector<std::byte> bytes(text.size());
+    io::read_exactly(pipe.first(), bytes);
+    CHECK(testing::text_of(bytes) == text);
     writer.await();
     io::write_all(pipe.second(), bytes_of("abc"));
     pipe.close_second();
     std::error_code error;
-    CHECK(io::read_exactly(pipe.first(), std::span(found).first(2), error) == 2);
-    CHECK_THROWS_AS(io::read_exactly(pipe.first(), std::span(found).first(2)), unexpected_eof);
-    CHECK(io::read_exactly(pipe.first(), found, error) == 0);
+    CHECK(io::read_exactly(pipe.first(), std::span(bytes).first(2), error) == 2);
+    CHECK_THROWS_AS(io::read_exactly(pipe.first(), std::span(bytes).first(2)), unexpected_eof);
+    CHECK(io::read_exactly(pipe.first(), bytes, error) == 0);
     CHECK_FALSE(error);
   });
 }
 
-TEST_CASE("a whole buffer that is interrupted tells how far it got", "[io]") {
+TEST_CASE("io::write_all() and read_exactly() say how far they got when interrupted", "[io]") {
   run([] {
     const auto pipe = make_pipe();
     const std::vector<std::byte> large(1 << 20);
     std::error_code error;
-    std::size_t written = 0;
+    std::size_t count = 0;
     auto writer = spin([&] {
-      written = io::write_all(pipe.second(), large, error);
+      count = io::write_all(pipe.second(), large, error);
       snooze();
     });
     until_waiting(writer);
     CHECK(writer.raise(oops()));
     CHECK_THROWS_AS(writer.await(), oops);
     CHECK(error == std::errc::operation_canceled);
-    CHECK(written == testing::take_all(pipe.first()).size());
-    CHECK(written > 0);
-    std::size_t got = 0;
+    CHECK(count == testing::take_all(pipe.first()).size());
+    CHECK(count > 0);
+    std::size_t read_count = 0;
     std::array<std::byte, 10> buffer{};
     auto reader = spin([&] {
-      got = io::read_exactly(pipe.first(), buffer, error);
+      read_count = io::read_exactly(pipe.first(), buffer, error);
       snooze();
     });
     until_waiting(reader);
@@ -226,22 +226,22 @@ TEST_CASE("a whole buffer that is interrupted tells how far it got", "[io]") {
     CHECK(reader.raise(oops()));
     CHECK_THROWS_AS(reader.await(), oops);
     CHECK(error == std::errc::operation_canceled);
-    CHECK(got + testing::take_all(pipe.first()).size() == 3);
+    CHECK(read_count + testing::take_all(pipe.first()).size() == 3);
   });
 }
 
-TEST_CASE("a whole buffer never goes on in another file that has got the number", "[io]") {
+TEST_CASE("io::write_all() does not go on in another file that has got the number", "[io]") {
   run([] {
     const std::vector<std::byte> large(1 << 19, std::byte{'x'});
     for (int round = 0; round < 60; ++round) {
       int ends[2];
       REQUIRE(::pipe2(ends, O_CLOEXEC) == 0);
-      const fd from(ends[0]);
+      const fd exit(ends[0]);
       std::error_code error;
       const int number = ends[1];
       auto writer = spin([&] { io::write_all(number, large, error); });
       until_waiting(writer);
-      testing::take_all(from.get());
+      testing::take_all(exit.get());
       for (int turns = 0; turns < round % 6; ++turns) snooze();
       io::close(number);
       const fd victim = empty_file();
@@ -253,18 +253,18 @@ TEST_CASE("a whole buffer never goes on in another file that has got the number"
   });
 }
 
-TEST_CASE("a message brings a descriptor, which no other program inherits", "[io][recvmsg]") {
+TEST_CASE("io::recvmsg() receives a descriptor with the close-on-exec flag", "[io][recvmsg]") {
   run([] {
     const auto sockets = make_socket_pair();
     const auto pipe = make_pipe();
-    envelope got;
-    auto receiving = spin([&] { return io::recvmsg(sockets.first(), got.message); });
-    until_waiting(receiving);
+    envelope note;
+    auto receiver = spin([&] { return io::recvmsg(sockets.first(), note.message); });
+    until_waiting(receiver);
     const descriptor_letter letter(pipe.second());
     REQUIRE(::sendmsg(sockets.second(), &letter.message, 0) == 1);
-    CHECK(receiving.await() == 1);
-    CHECK(got.bytes[0] == 'd');
-    const fd copy = got.descriptor();
+    CHECK(receiver.await() == 1);
+    CHECK(note.bytes[0] == 'd');
+    const fd copy = note.descriptor();
     REQUIRE(copy);
     CHECK((::fcntl(copy.get(), F_GETFD) & FD_CLOEXEC) != 0);
     io::write(copy.get(), bytes_of("!"));
@@ -272,14 +272,14 @@ TEST_CASE("a message brings a descriptor, which no other program inherits", "[io
   });
 }
 
-TEST_CASE("a recvmsg that waits can be interrupted, and nothing is lost", "[io][recvmsg]") {
+TEST_CASE("io::recvmsg() can be interrupted while it waits, and loses nothing", "[io][recvmsg]") {
   run([] {
     const auto sockets = make_socket_pair();
-    envelope got;
-    auto receiving = spin([&] { return io::recvmsg(sockets.first(), got.message); });
-    until_waiting(receiving);
-    CHECK(receiving.raise(oops()));
-    CHECK_THROWS_AS(receiving.await(), oops);
+    envelope note;
+    auto receiver = spin([&] { return io::recvmsg(sockets.first(), note.message); });
+    until_waiting(receiver);
+    CHECK(receiver.raise(oops()));
+    CHECK_THROWS_AS(receiver.await(), oops);
     REQUIRE(::send(sockets.second(), "abc", 3, 0) == 3);
     envelope later;
     CHECK(io::recvmsg(sockets.first(), later.message) == 3);
@@ -287,24 +287,25 @@ TEST_CASE("a recvmsg that waits can be interrupted, and nothing is lost", "[io][
   });
 }
 
-TEST_CASE("a recvmsg tells its end, its errors and its limits", "[io][recvmsg]") {
+TEST_CASE("io::recvmsg() returns 0 at the end, and throws for errors and MSG_WAITALL",
+          "[io][recvmsg]") {
   run([] {
     auto sockets = make_socket_pair();
     const auto pipe = make_pipe();
-    envelope got;
+    envelope note;
     std::error_code error;
-    CHECK(io::recvmsg(sockets.first(), got.message, MSG_DONTWAIT, error) == 0);
+    CHECK(io::recvmsg(sockets.first(), note.message, MSG_DONTWAIT, error) == 0);
     CHECK(error == std::errc::resource_unavailable_try_again);
-    CHECK_THROWS_AS(io::recvmsg(sockets.first(), got.message, MSG_WAITALL), std::invalid_argument);
-    CHECK(io::recvmsg(sockets.first(), got.message, MSG_WAITALL, error) == 0);
+    CHECK_THROWS_AS(io::recvmsg(sockets.first(), note.message, MSG_WAITALL), std::invalid_argument);
+    CHECK(io::recvmsg(sockets.first(), note.message, MSG_WAITALL, error) == 0);
     CHECK(error == std::errc::invalid_argument);
-    CHECK(errno_of([&] { io::recvmsg(pipe.first(), got.message); }) == ENOTSOCK);
+    CHECK(errno_of([&] { io::recvmsg(pipe.first(), note.message); }) == ENOTSOCK);
     ::shutdown(sockets.second(), SHUT_WR);
-    CHECK(io::recvmsg(sockets.first(), got.message) == 0);
+    CHECK(io::recvmsg(sockets.first(), note.message) == 0);
   });
 }
 
-TEST_CASE("a datagram's sender is known by the message", "[io][recvmsg]") {
+TEST_CASE("io::recvmsg() returns the sender of a datagram", "[io][recvmsg]") {
   run([] {
     const fd server(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
     const fd client(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
@@ -312,17 +313,17 @@ TEST_CASE("a datagram's sender is known by the message", "[io][recvmsg]") {
     socklen_t size = sizeof address;
     REQUIRE(::bind(server.get(), reinterpret_cast<sockaddr*>(&address), size) == 0);
     REQUIRE(::getsockname(server.get(), reinterpret_cast<sockaddr*>(&address), &size) == 0);
-    envelope got;
-    sockaddr_in from{};
-    got.message.msg_name = &from;
-    got.message.msg_namelen = sizeof from;
-    auto receiving = spin([&] { return io::recvmsg(server.get(), got.message); });
-    until_waiting(receiving);
+    envelope note;
+    sockaddr_in sender{};
+    note.message.msg_name = &sender;
+    note.message.msg_namelen = sizeof sender;
+    auto receiver = spin([&] { return io::recvmsg(server.get(), note.message); });
+    until_waiting(receiver);
     REQUIRE(::sendto(client.get(), "hi", 2, 0, reinterpret_cast<sockaddr*>(&address), size) == 2);
-    CHECK(receiving.await() == 2);
-    CHECK(got.message.msg_namelen == sizeof from);
-    sockaddr_in own{};
-    REQUIRE(::getsockname(client.get(), reinterpret_cast<sockaddr*>(&own), &size) == 0);
-    CHECK(from.sin_port == own.sin_port);
+    CHECK(receiver.await() == 2);
+    CHECK(note.message.msg_namelen == sizeof sender);
+    sockaddr_in client_address{};
+    REQUIRE(::getsockname(client.get(), reinterpret_cast<sockaddr*>(&client_address), &size) == 0);
+    CHECK(sender.sin_port == client_address.sin_port);
   });
 }

@@ -10,8 +10,8 @@ namespace testing {
 
 /// Until `quiet` milliseconds have passed without room: what TCP acknowledges late, makes some.
 inline void fill_for_good(int fd, int quiet = 80) {
-  for (int passed = 0; passed < quiet; ++passed) {
-    if (fill(fd) > 0) passed = 0;
+  for (int milliseconds = 0; milliseconds < quiet; ++milliseconds) {
+    if (fill(fd) > 0) milliseconds = 0;
     ::usleep(1'000);
   }
 }

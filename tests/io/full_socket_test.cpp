@@ -21,8 +21,8 @@ namespace {
 
 enum class way { send, sendmsg, write, writev };
 
-const char* name_of(way chosen) {
-  switch (chosen) {
+const char* name_of(way verb) {
+  switch (verb) {
     case way::send:
       return "send";
     case way::sendmsg:
@@ -35,13 +35,13 @@ const char* name_of(way chosen) {
   return "";
 }
 
-std::size_t send_by(way chosen, int socket, std::string& text) {
+std::size_t send_by(way verb, int socket, std::string& text) {
   const std::size_t half = text.size() / 2;
   iovec parts[2] = {{text.data(), half}, {text.data() + half, text.size() - half}};
   msghdr message{};
   message.msg_iov = parts;
   message.msg_iovlen = 2;
-  switch (chosen) {
+  switch (verb) {
     case way::send:
       return io::send(socket, testing::bytes_of(text));
     case way::sendmsg:
@@ -64,30 +64,30 @@ testing::descriptor_pair sockets(int family, int type, int mode) {
     int ends[2];
     REQUIRE(::socketpair(AF_UNIX, type | mode, 0, ends) == 0);
     const int small = 4096;
-    for (const int each : ends) ::setsockopt(each, SOL_SOCKET, SO_SNDBUF, &small, sizeof small);
+    for (const int end : ends) ::setsockopt(end, SOL_SOCKET, SO_SNDBUF, &small, sizeof small);
     return {ends[0], ends[1]};
   }
   net::tcp_listener listener(net::endpoint::loopback(0));
-  auto there = net::tcp_stream::connect(listener.local_endpoint());
-  auto here = listener.accept();
+  auto client = net::tcp_stream::connect(listener.local_endpoint());
+  auto server = listener.accept();
   const int small = 4096;
-  const int first = there.release().release();
-  const int second = here.release().release();
+  const int first = client.release().release();
+  const int second = server.release().release();
   ::setsockopt(first, SOL_SOCKET, SO_SNDBUF, &small, sizeof small);
   ::setsockopt(second, SOL_SOCKET, SO_RCVBUF, &small, sizeof small);
   return {first, second};
 }
 
 /// Sends to a reader that begins when there is no room left.
-void send_to_slow_reader(way chosen, int type, const testing::descriptor_pair& pair) {
+void send_to_slow_reader(way verb, int type, const testing::descriptor_pair& pair) {
   const int count = static_cast<int>(testing::scaled(2'000, 400));
-  std::string sent;
-  for (int i = 0; i < count; ++i) sent += text_number(i);
-  group sending;
-  sending.spin([&] {
+  std::string text;
+  for (int i = 0; i < count; ++i) text += text_number(i);
+  group sender;
+  sender.spin([&] {
     for (int i = 0; i < count; ++i) {
       for (std::string rest = text_number(i); !rest.empty();) {
-        const std::size_t part = send_by(chosen, pair.first(), rest);
+        const std::size_t part = send_by(verb, pair.first(), rest);
         if (type != SOCK_STREAM) CHECK(part == rest.size());
         rest.erase(0, part);
       }
@@ -95,31 +95,31 @@ void send_to_slow_reader(way chosen, int type, const testing::descriptor_pair& p
     io::shutdown(pair.first(), SHUT_WR);
   });
   sleep_for(10ms);
-  std::string received;
+  std::string result;
   std::array<std::byte, 4096> room;
-  for (int i = 0; received.size() < sent.size(); ++i) {
+  for (int i = 0; result.size() < text.size(); ++i) {
     const std::size_t size = io::recv(pair.second(), room);
     REQUIRE(size > 0);
-    received += testing::text_of(std::span(room).first(size));
+    result += testing::text_of(std::span(room).first(size));
     if (i % 20 == 0) sleep_for(200us);
   }
-  CHECK(received == sent);
-  sending.await_all();
+  CHECK(result == text);
+  sender.await_all();
 }
 
 }  // namespace
 
-TEST_CASE("what is sent to a full socket arrives whole, by each verb", "[io]") {
+TEST_CASE("io::send(), sendmsg(), write() and writev() deliver all to a full socket", "[io]") {
   run([] {
-    for (const way chosen : {way::send, way::sendmsg, way::write, way::writev}) {
+    for (const way verb : {way::send, way::sendmsg, way::write, way::writev}) {
       for (const int mode : {0, static_cast<int>(SOCK_NONBLOCK)}) {
         for (const int type : {SOCK_STREAM, SOCK_DGRAM, SOCK_SEQPACKET}) {
-          CAPTURE(name_of(chosen), type, mode);
-          send_to_slow_reader(chosen, type, sockets(AF_UNIX, type, mode));
+          CAPTURE(name_of(verb), type, mode);
+          send_to_slow_reader(verb, type, sockets(AF_UNIX, type, mode));
         }
       }
-      CAPTURE(name_of(chosen));
-      send_to_slow_reader(chosen, SOCK_STREAM, sockets(AF_INET, SOCK_STREAM, 0));
+      CAPTURE(name_of(verb));
+      send_to_slow_reader(verb, SOCK_STREAM, sockets(AF_INET, SOCK_STREAM, 0));
     }
   });
 }

@@ -30,78 +30,79 @@ using testing::error_of;
 namespace {
 
 struct connection {
-  connection() : peer(tcp_stream::connect(listener.local_endpoint())), ours(listener.accept()) {}
+  connection() : peer(tcp_stream::connect(listener.local_endpoint())), server(listener.accept()) {}
   tcp_listener listener{endpoint::loopback(0)};
   tcp_stream peer;
-  tcp_stream ours;
+  tcp_stream server;
 };
 
 }  // namespace
 
-TEST_CASE("a peer's hang-up ends the work that is done for it", "[net]") {
+TEST_CASE("move_on_when_closed() ends the work when the peer hangs up", "[net]") {
   run([] {
     const auto serve = [](auto hang_up) {
-      connection made;
+      connection pair;
       bool undone = false;
-      auto working = spin([&] {
-        return move_on_when_closed(made.ours, [&] {
+      auto worker = spin([&] {
+        return move_on_when_closed(pair.server, [&] {
           const testing::at_end note([&] { undone = true; });
           sleep();
         });
       });
-      made.peer.write_all(std::string_view("pipelined"));
+      pair.peer.write_all(std::string_view("pipelined"));
       sleep_for(2ms);
-      CHECK(working.state() == fiber_state::waiting);
-      hang_up(made.peer);
-      CHECK_FALSE(working.await());
+      CHECK(worker.state() == fiber_state::waiting);
+      hang_up(pair.peer);
+      CHECK_FALSE(worker.await());
       CHECK(undone);
-      return std::move(made.ours);
+      return std::move(pair.server);
     };
-    tcp_stream kept = serve([](tcp_stream& peer) { peer.close(); });
-    CHECK(testing::read_to_end(kept) == "pipelined");
+    tcp_stream server_end = serve([](tcp_stream& peer) { peer.close(); });
+    CHECK(testing::read_to_end(server_end) == "pipelined");
     serve([](tcp_stream& peer) { peer.shutdown(SHUT_WR); });
     serve([](tcp_stream& peer) {
       testing::reset_when_closed(peer);
       peer.close();
     });
     auto ends = net::stream_pair();
-    auto& near = ends.first;
-    auto& far = ends.second;
-    auto working = spin([&] { return move_on_when_closed(near, [] { sleep(); }); });
+    auto& stream = ends.first;
+    auto& peer = ends.second;
+    auto worker = spin([&] { return move_on_when_closed(stream, [] { sleep(); }); });
     sleep_for(1ms);
-    far.close();
-    CHECK_FALSE(working.await());
+    peer.close();
+    CHECK_FALSE(worker.await());
   });
 }
 
-TEST_CASE("work for a peer that stays ends as it would alone", "[net]") {
+TEST_CASE("move_on_when_closed() returns the result of the work while the peer stays", "[net]") {
   run([] {
-    connection made;
-    CHECK(move_on_when_closed(made.ours, [] { return 7; }) == std::optional(7));
-    CHECK(move_on_when_closed(made.ours, [] { sleep_for(1ms); }));
-    CHECK_THROWS_AS(move_on_when_closed(made.ours, []() -> int { throw testing::oops(); }),
+    connection pair;
+    CHECK(move_on_when_closed(pair.server, [] { return 7; }) == std::optional(7));
+    CHECK(move_on_when_closed(pair.server, [] { sleep_for(1ms); }));
+    CHECK_THROWS_AS(move_on_when_closed(pair.server, []() -> int { throw testing::oops(); }),
                     testing::oops);
-    CHECK_FALSE(move_on_after(1ms, [&] { move_on_when_closed(made.ours, [] { sleep(); }); }));
+    CHECK_FALSE(move_on_after(1ms, [&] { move_on_when_closed(pair.server, [] { sleep(); }); }));
     // The work may close the stream, and goes on.
-    CHECK(move_on_when_closed(made.ours, [&] {
+    CHECK(move_on_when_closed(pair.server, [&] {
             sleep_for(1ms);
-            made.ours.close();
+            pair.server.close();
             sleep_for(1ms);
             return 8;
           }) == std::optional(8));
     bool called = false;
-    CHECK(error_of([&] { move_on_when_closed(made.ours, [&] { called = true; }); }) ==
+    CHECK(error_of([&] { move_on_when_closed(pair.server, [&] { called = true; }); }) ==
           std::errc::bad_file_descriptor);
     CHECK_FALSE(called);
   });
 }
 
-TEST_CASE("a peer that has gone before ends the work at its first switchpoint", "[net]") {
+TEST_CASE("move_on_when_closed() ends the work at its first switchpoint if the peer has gone",
+          "[net]") {
   run([] {
-    connection made;
-    made.peer.close();
+    connection pair;
+    pair.peer.close();
     int steps = 0;
-    CHECK_FALSE(move_on_when_closed(made.ours, [&] {
+    CHECK_FALSE(move_on_when_closed(pair.server, [&] {
       ++steps;
       sleep_for(1h);
       ++steps;
@@ -110,7 +111,8 @@ TEST_CASE("a peer that has gone before ends the work at its first switchpoint", 
   });
 }
 
-TEST_CASE("the number of a stream that the work closes may be another stream's", "[net]") {
+TEST_CASE("move_on_when_closed() does not follow the number of a stream that the work closes",
+          "[net]") {
   run([] {
     auto first = net::stream_pair();
     CHECK(move_on_when_closed(first.first, [&] {
@@ -125,17 +127,18 @@ TEST_CASE("the number of a stream that the work closes may be another stream's",
   });
 }
 
-TEST_CASE("a name is listened on at all its addresses, with one port", "[net]") {
+TEST_CASE("tcp_listener::on_all_addresses() listens on all addresses of a name with one port",
+          "[net]") {
   run([] {
-    std::vector<tcp_listener> all = tcp_listener::on_all_addresses("localhost", 0);
-    REQUIRE(!all.empty());
-    const std::uint16_t port = all.front().local_endpoint().port();
+    std::vector<tcp_listener> listeners = tcp_listener::on_all_addresses("localhost", 0);
+    REQUIRE(!listeners.empty());
+    const std::uint16_t port = listeners.front().local_endpoint().port();
     CHECK(port != 0);
     group servers;
-    for (tcp_listener& each : all) {
-      CHECK(each.local_endpoint().port() == port);
-      servers.spin([&each] { each.serve(testing::echo); });
-      tcp_stream peer = tcp_stream::connect(each.local_endpoint());
+    for (tcp_listener& listener : listeners) {
+      CHECK(listener.local_endpoint().port() == port);
+      servers.spin([&listener] { listener.serve(testing::echo); });
+      tcp_stream peer = tcp_stream::connect(listener.local_endpoint());
       CHECK(testing::echoes(peer, "hello"));
     }
     CHECK(error_of([&] { tcp_listener::on_all_addresses("localhost", port); }) ==
@@ -161,28 +164,28 @@ bool in_child_with(const fd& socket, const char* count, F f) {
     good = good && f();
     ::_exit(good ? 0 : 1);
   }
-  int how = -1;
-  ::waitpid(child, &how, 0);
-  return how == 0;
+  int status = -1;
+  ::waitpid(child, &status, 0);
+  return status == 0;
 }
 
-bool refuses_to_listen(const std::errc expected) {
+bool refuses_to_listen(const std::errc code) {
   try {
     net::listen_fds();
   } catch (const std::system_error& error) {
-    return error.code() == expected;
+    return error.code() == code;
   } catch (const std::runtime_error&) {
-    return expected == std::errc::invalid_argument;
+    return code == std::errc::invalid_argument;
   }
   return false;
 }
 
 }  // namespace
 
-TEST_CASE("sockets of a supervisor are taken over once", "[net]") {
-  tcp_listener made(endpoint::loopback(0));
-  const endpoint where = made.local_endpoint();
-  const fd socket = made.release();
+TEST_CASE("net::listen_fds() takes over the sockets of a supervisor, once", "[net]") {
+  tcp_listener opener(endpoint::loopback(0));
+  const endpoint address = opener.local_endpoint();
+  const fd socket = opener.release();
   CHECK(net::listen_fds().empty());
   CHECK(in_child_with(socket, "1", [&] {
     std::vector<fd> sockets = net::listen_fds();
@@ -193,7 +196,7 @@ TEST_CASE("sockets of a supervisor are taken over once", "[net]") {
       tcp_listener listener(std::move(sockets[0]));
       group server;
       server.spin([&] { listener.serve(testing::echo); });
-      tcp_stream peer = tcp_stream::connect(where);
+      tcp_stream peer = tcp_stream::connect(address);
       answered = testing::echoes(peer, "hello");
       server.cancel();
     });

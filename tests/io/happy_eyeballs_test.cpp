@@ -11,12 +11,12 @@
 using namespace motet;
 using net::endpoint;
 
-TEST_CASE("addresses of two families take turns", "[dns]") {
+TEST_CASE("net::in_turns() alternates the addresses of two families", "[dns]") {
   const auto ordered = [](std::initializer_list<const char*> texts) {
-    std::vector<endpoint> found;
-    for (const char* each : texts) found.push_back(endpoint::parse(each));
+    std::vector<endpoint> endpoints;
+    for (const char* text : texts) endpoints.push_back(endpoint::parse(text));
     std::string order;
-    for (const endpoint& each : net::in_turns(found)) order += each.to_string() + " ";
+    for (const endpoint& entry : net::in_turns(endpoints)) order += entry.to_string() + " ";
     return order;
   };
   CHECK(ordered({"1.1.1.1:1"}) == "1.1.1.1:1 ");

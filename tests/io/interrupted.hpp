@@ -12,13 +12,13 @@ namespace testing {
 /// Returns: how often an interruption has ended a call.
 template <typename Next>
 int read_while_interrupted(Next next) {
-  bool over = false;
+  bool done = false;
   int interruptions = 0;
   auto reader = motet::spin([&] {
-    while (!over) {
+    while (!done) {
       try {
         while (next()) continue;
-        over = true;
+        done = true;
         motet::snooze();  // throws what came too late for the last call
       } catch (const oops&) {
         ++interruptions;
@@ -26,7 +26,7 @@ int read_while_interrupted(Next next) {
     }
   });
   until_waiting(reader);
-  while (!over) {
+  while (!done) {
     if (interruptions < 100) reader.raise(oops());
     motet::snooze();
   }

@@ -28,8 +28,8 @@ std::size_t rounds() {
 /// How a call is interrupted.
 enum class by { cancel, raise, deadline };
 
-const char* name_of(by how) {
-  switch (how) {
+const char* name_of(by way) {
+  switch (way) {
     case by::cancel:
       return "cancel";
     case by::raise:
@@ -50,12 +50,12 @@ clock::duration tiny(std::mt19937& dice) {
 /// Calls `f` on a fiber, and others meanwhile: `completes` lets it finish, something interrupts it.
 /// Returns: whether `f` was interrupted; what it did it has written down itself.
 template <typename F, typename Completes>
-bool race(by how, std::mt19937& dice, F f, Completes completes) {
+bool race(by way, std::mt19937& dice, F f, Completes completes) {
   bool interrupted = false;
   const unsigned order = dice();
   auto racer = spin([&] {
     try {
-      if (how == by::deadline) {
+      if (way == by::deadline) {
         interrupted = !move_on_after(tiny(dice), f);
       } else {
         f();
@@ -68,8 +68,8 @@ bool race(by how, std::mt19937& dice, F f, Completes completes) {
     }
   });
   const auto interrupt = [&] {
-    if (how == by::cancel) racer.cancel();
-    if (how == by::raise) racer.raise(oops());
+    if (way == by::cancel) racer.cancel();
+    if (way == by::raise) racer.raise(oops());
   };
   snooze();  // it has started: a fiber that is interrupted before never does
   if ((order & 1) != 0) snooze();
@@ -92,45 +92,45 @@ std::size_t bytes_waiting(int fd) {
 
 }  // namespace
 
-TEST_CASE("a read that races an interruption delivers its byte or leaves it", "[race]") {
-  for (const by how : {by::cancel, by::raise, by::deadline}) {
+TEST_CASE("io::read() that races an interruption delivers its byte or leaves it", "[race]") {
+  for (const by way : {by::cancel, by::raise, by::deadline}) {
     for (const int kind : {0, 1, 2, 3}) {
       run([&] {
-        INFO("by " << name_of(how) << ", kind " << kind);
+        INFO("by " << name_of(way) << ", kind " << kind);
         const int mode = kind < 2 ? 0 : O_NONBLOCK;  // which SOCK_NONBLOCK is too
         auto pair = kind % 2 == 0 ? testing::make_socket_pair(mode) : testing::make_pipe(mode);
         std::mt19937 dice(static_cast<unsigned>(kind) + 1);
         std::uint8_t next_sent = 0;
         std::uint8_t next_expected = 0;
-        std::size_t sent = 0;
-        std::size_t delivered = 0;
+        std::size_t bytes_sent = 0;
+        std::size_t bytes_read = 0;
         std::size_t wrong = 0;
         std::size_t interruptions = 0;
         const std::size_t count = rounds() / 4;
         for (std::size_t round = 0; round < count; ++round) {
           const bool interrupted = race(
-              how, dice,
+              way, dice,
               [&] {
                 std::array<std::byte, 3> buffer;
                 const std::size_t size = io::read(pair.first(), buffer);
                 for (std::size_t i = 0; i < size; ++i) {
                   wrong += buffer[i] == std::byte{next_expected++} ? 0 : 1;
                 }
-                delivered += size;
+                bytes_read += size;
               },
               [&] {
                 for (unsigned i = 0; i <= dice() % 2; ++i) {
                   const std::uint8_t byte = next_sent++;
-                  sent += static_cast<std::size_t>(::write(pair.second(), &byte, 1));
+                  bytes_sent += static_cast<std::size_t>(::write(pair.second(), &byte, 1));
                 }
               });
           interruptions += interrupted ? 1 : 0;
-          REQUIRE(delivered + bytes_waiting(pair.first()) == sent);
+          REQUIRE(bytes_read + bytes_waiting(pair.first()) == bytes_sent);
         }
         CHECK(wrong == 0);
-        CHECK(delivered > 0);
+        CHECK(bytes_read > 0);
         CHECK(interruptions > 0);
-        CHECK(sent > delivered / 2);
+        CHECK(bytes_sent > bytes_read / 2);
         for (const char byte : testing::take_all(pair.first())) {
           wrong += static_cast<std::uint8_t>(byte) == next_expected++ ? 0 : 1;
         }
@@ -141,34 +141,33 @@ TEST_CASE("a read that races an interruption delivers its byte or leaves it", "[
   }
 }
 
-TEST_CASE("a write that races an interruption has written what it says and nothing else",
-          "[race]") {
-  for (const by how : {by::cancel, by::raise, by::deadline}) {
+TEST_CASE("io::write() that races an interruption has written what it returns, no more", "[race]") {
+  for (const by way : {by::cancel, by::raise, by::deadline}) {
     for (const int kind : {0, 1}) {
       run([&] {
-        INFO("by " << name_of(how) << ", kind " << kind);
+        INFO("by " << name_of(way) << ", kind " << kind);
         auto pair = kind == 0 ? testing::make_socket_pair() : testing::make_pipe();
         std::size_t in_flight = testing::fill(pair.second());
         std::mt19937 dice(7);
-        std::string received;
-        std::size_t written = 0;
+        std::string bytes;
+        std::size_t length = 0;
         std::size_t interruptions = 0;
         std::size_t completed = 0;
         const std::string text(64, 'w');
         const std::size_t count = testing::scaled(8'000, 125);
         for (std::size_t round = 0; round < count; ++round) {
           const bool interrupted = race(
-              how, dice, [&] { written += io::write(pair.second(), testing::bytes_of(text)); },
+              way, dice, [&] { length += io::write(pair.second(), testing::bytes_of(text)); },
               [&] {
-                received = testing::take_all(pair.first());
-                in_flight -= received.size();
+                bytes = testing::take_all(pair.first());
+                in_flight -= bytes.size();
               });
           interruptions += interrupted ? 1 : 0;
-          completed += written > 0 ? 1 : 0;
-          in_flight += std::exchange(written, 0);
+          completed += length > 0 ? 1 : 0;
+          in_flight += std::exchange(length, 0);
           REQUIRE(bytes_waiting(pair.first()) == in_flight);
-          const std::size_t more = testing::fill(pair.second());
-          in_flight += more;
+          const std::size_t addition = testing::fill(pair.second());
+          in_flight += addition;
         }
         CHECK(interruptions > 0);
         CHECK(completed > 0);
@@ -180,23 +179,23 @@ TEST_CASE("a write that races an interruption has written what it says and nothi
   }
 }
 
-TEST_CASE("an accept that races an interruption returns the connection or leaves it", "[race]") {
-  for (const by how : {by::cancel, by::raise, by::deadline}) {
+TEST_CASE("io::accept() that races an interruption returns the connection or leaves it", "[race]") {
+  for (const by way : {by::cancel, by::raise, by::deadline}) {
     for (const int mode : {0, static_cast<int>(SOCK_NONBLOCK)}) {
       run([&] {
-        INFO("by " << name_of(how) << ", mode " << mode);
+        INFO("by " << name_of(way) << ", mode " << mode);
         const fd listener = testing::make_listener(mode);
         const std::uint16_t port = testing::port_of(listener.get());
         std::mt19937 dice(11);
         std::size_t accepted = 0;
-        std::size_t left = 0;
+        std::size_t leftovers = 0;
         std::size_t interruptions = 0;
-        const std::size_t before = testing::open_descriptors();
+        const std::size_t descriptors = testing::open_descriptors();
         const std::size_t count = rounds() / 20;
         for (std::size_t round = 0; round < count; ++round) {
           fd peer;
           const bool interrupted = race(
-              how, dice,
+              way, dice,
               [&] {
                 const fd connection(io::accept(listener.get()));
                 ++accepted;
@@ -205,23 +204,23 @@ TEST_CASE("an accept that races an interruption returns the connection or leaves
           interruptions += interrupted ? 1 : 0;
           while (testing::ready_now(listener.get(), POLLIN)) {
             const fd connection(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
-            ++left;
+            ++leftovers;
           }
-          REQUIRE(accepted + left == round + 1);
+          REQUIRE(accepted + leftovers == round + 1);
         }
         CHECK(interruptions > 0);
         CHECK(accepted > 0);
-        CHECK(testing::open_descriptors() == before);
+        CHECK(testing::open_descriptors() == descriptors);
       });
     }
   }
 }
 
-TEST_CASE("a closing descriptor that races its reader's byte ends the reader once", "[race]") {
+TEST_CASE("io::close() that races a byte ends the reader once", "[race]") {
   run([] {
     std::mt19937 dice(13);
-    std::size_t read = 0;
-    std::size_t refused = 0;
+    std::size_t reads = 0;
+    std::size_t refusals = 0;
     const std::size_t count = rounds();
     for (std::size_t round = 0; round < count; ++round) {
       auto pair = testing::make_socket_pair();
@@ -229,8 +228,8 @@ TEST_CASE("a closing descriptor that races its reader's byte ends the reader onc
         std::byte buffer[1];
         std::error_code error;
         const std::size_t size = io::read(fd, buffer, error);
-        if (size == 1) ++read;
-        if (error == std::errc::bad_file_descriptor) ++refused;
+        if (size == 1) ++reads;
+        if (error == std::errc::bad_file_descriptor) ++refusals;
       });
       snooze();
       const unsigned order = dice();
@@ -240,9 +239,9 @@ TEST_CASE("a closing descriptor that races its reader's byte ends the reader onc
       io::close(pair.first());
       pair.forget_first();
       reader.await();
-      REQUIRE(read + refused == round + 1);
+      REQUIRE(reads + refusals == round + 1);
     }
-    CHECK(read > 0);
-    CHECK(refused > 0);
+    CHECK(reads > 0);
+    CHECK(refusals > 0);
   });
 }

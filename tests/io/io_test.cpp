@@ -55,7 +55,7 @@ static_assert(noexcept(io::send(0, {}, 0, std::declval<std::error_code&>())));
 static_assert(noexcept(io::accept(0, nullptr, nullptr, std::declval<std::error_code&>())));
 static_assert(noexcept(io::connect(0, nullptr, 0, std::declval<std::error_code&>())));
 
-TEST_CASE("a read blocks its fiber and no other", "[io]") {
+TEST_CASE("io::read() blocks its fiber and no other", "[io]") {
   run([] {
     auto pipe = make_pipe();
     int steps = 0;
@@ -71,36 +71,36 @@ TEST_CASE("a read blocks its fiber and no other", "[io]") {
   });
 }
 
-TEST_CASE("both forms of every verb move bytes and connections", "[io]") {
+TEST_CASE("io calls move bytes and connections with and without an error code", "[io]") {
   run([] {
     auto pair = make_socket_pair();
     std::error_code error = std::make_error_code(std::errc::io_error);
-    std::byte in[4];
+    std::byte buffer[4];
     CHECK(io::write(pair.second(), bytes_of("ab"), error) == 2);
     CHECK_FALSE(error);
     error = std::make_error_code(std::errc::io_error);
-    CHECK(io::read(pair.first(), in, error) == 2);
+    CHECK(io::read(pair.first(), buffer, error) == 2);
     CHECK_FALSE(error);
     CHECK(io::send(pair.second(), bytes_of("cd")) == 2);
-    CHECK(io::recv(pair.first(), in) == 2);
+    CHECK(io::recv(pair.first(), buffer) == 2);
     CHECK(io::send(pair.second(), bytes_of("ef"), 0, error) == 2);
-    CHECK(io::recv(pair.first(), in, MSG_PEEK, error) == 2);
-    CHECK(io::recv(pair.first(), in, 0, error) == 2);
+    CHECK(io::recv(pair.first(), buffer, MSG_PEEK, error) == 2);
+    CHECK(io::recv(pair.first(), buffer, 0, error) == 2);
     CHECK_FALSE(error);
-    CHECK(testing::text_of(std::span(in).first(2)) == "ef");
+    CHECK(testing::text_of(std::span(buffer).first(2)) == "ef");
 
-    char left[2] = {'g', 'h'};
-    char right[3] = {'i', 'j', 'k'};
-    const iovec from[] = {{left, 2}, {right, 3}};
-    CHECK(io::writev(pair.second(), from) == 5);
-    const iovec into[] = {{right, 3}, {left, 2}};
-    CHECK(io::readv(pair.first(), into) == 5);
-    CHECK(std::string(right, 3) + std::string(left, 2) == "ghijk");
+    char head[2] = {'g', 'h'};
+    char tail[3] = {'i', 'j', 'k'};
+    const iovec sources[] = {{head, 2}, {tail, 3}};
+    CHECK(io::writev(pair.second(), sources) == 5);
+    const iovec targets[] = {{tail, 3}, {head, 2}};
+    CHECK(io::readv(pair.first(), targets) == 5);
+    CHECK(std::string(tail, 3) + std::string(head, 2) == "ghijk");
 
     const fd listener = testing::make_listener();
     const auto address = testing::loopback_address(testing::port_of(listener.get()));
-    const auto* where = reinterpret_cast<const sockaddr*>(&address);
-    auto accepting = spin([&] {
+    const auto* pointer = reinterpret_cast<const sockaddr*>(&address);
+    auto acceptor = spin([&] {
       sockaddr_in peer{};
       socklen_t size = sizeof peer;
       const fd first(io::accept(listener.get(), reinterpret_cast<sockaddr*>(&peer), &size));
@@ -109,29 +109,29 @@ TEST_CASE("both forms of every verb move bytes and connections", "[io]") {
       return first && second && !second_error && size == sizeof peer;
     });
     const fd first = testing::make_tcp_socket();
-    io::connect(first.get(), where, sizeof address);
+    io::connect(first.get(), pointer, sizeof address);
     const fd second = testing::make_tcp_socket();
-    io::connect(second.get(), where, sizeof address, error);
+    io::connect(second.get(), pointer, sizeof address, error);
     CHECK_FALSE(error);
-    CHECK(accepting.await());
+    CHECK(acceptor.await());
     CHECK(io::wait_fd(pair.first(), POLLIN | POLLOUT) == POLLOUT);
     io::shutdown(pair.second(), SHUT_WR);
-    CHECK(io::read(pair.first(), in) == 0);
+    CHECK(io::read(pair.first(), buffer) == 0);
   });
 }
 
-TEST_CASE("a descriptor that is none, or closed, is refused by every verb in both forms", "[io]") {
+TEST_CASE("io calls throw for an invalid or a closed descriptor", "[io]") {
   run([] {
-    int closed = -1;
+    int old_number = -1;
     {
-      const auto gone = make_socket_pair();
-      closed = gone.first();
+      const auto old_pair = make_socket_pair();
+      old_number = old_pair.first();
     }
     const auto address = testing::loopback_address(1);
-    const auto* where = reinterpret_cast<const sockaddr*>(&address);
+    const auto* pointer = reinterpret_cast<const sockaddr*>(&address);
     const iovec vector{one_byte, 1};
     const std::span vectors(&vector, 1);
-    for (const int bad : {-1, closed}) {
+    for (const int bad : {-1, old_number}) {
       INFO("descriptor " << bad);
       CHECK(error_of([&] { io::read(bad, one_byte); }) == bad_descriptor);
       CHECK(error_of([&] { io::write(bad, one_byte); }) == bad_descriptor);
@@ -140,7 +140,7 @@ TEST_CASE("a descriptor that is none, or closed, is refused by every verb in bot
       CHECK(error_of([&] { io::recv(bad, one_byte); }) == bad_descriptor);
       CHECK(error_of([&] { io::send(bad, one_byte); }) == bad_descriptor);
       CHECK(error_of([&] { io::accept(bad); }) == bad_descriptor);
-      CHECK(error_of([&] { io::connect(bad, where, sizeof address); }) == bad_descriptor);
+      CHECK(error_of([&] { io::connect(bad, pointer, sizeof address); }) == bad_descriptor);
       CHECK(error_of([&] { io::wait_fd(bad, POLLIN); }) == bad_descriptor);
       CHECK(error_of([&] { io::shutdown(bad, SHUT_RD); }) == bad_descriptor);
       CHECK(error_of([&] { io::close(bad); }) == bad_descriptor);
@@ -160,13 +160,13 @@ TEST_CASE("a descriptor that is none, or closed, is refused by every verb in bot
       CHECK(io::accept(bad, nullptr, nullptr, error) == -1);
       CHECK(error == bad_descriptor);
       error.clear();
-      io::connect(bad, where, sizeof address, error);
+      io::connect(bad, pointer, sizeof address, error);
       CHECK(error == bad_descriptor);
     }
   });
 }
 
-TEST_CASE("a mask that is empty or unknown is refused before anything happens", "[io]") {
+TEST_CASE("io::wait_fd() rejects a mask that is empty or unknown", "[io]") {
   run([] {
     auto pair = make_socket_pair();
     CHECK_THROWS_AS(io::wait_fd(pair.first(), 0), std::invalid_argument);
@@ -178,8 +178,7 @@ TEST_CASE("a mask that is empty or unknown is refused before anything happens", 
   });
 }
 
-TEST_CASE("more buffers than the kernel takes at once are refused before anything happens",
-          "[io]") {
+TEST_CASE("io::readv() and writev() reject too many buffers, recv() rejects MSG_WAITALL", "[io]") {
   run([] {
     auto pair = make_socket_pair();
     const std::vector<iovec> many(2'000, iovec{one_byte, 1});
@@ -193,7 +192,7 @@ TEST_CASE("more buffers than the kernel takes at once are refused before anythin
   });
 }
 
-TEST_CASE("an empty buffer moves nothing and does not wait", "[io]") {
+TEST_CASE("io calls with an empty buffer move nothing and do not wait", "[io]") {
   run([] {
     auto pipe = make_pipe();
     CHECK(io::read(pipe.first(), {}) == 0);
@@ -203,7 +202,7 @@ TEST_CASE("an empty buffer moves nothing and does not wait", "[io]") {
   });
 }
 
-TEST_CASE("an interrupted read leaves its buffer and every byte alone", "[io]") {
+TEST_CASE("io::read() leaves its buffer and every byte alone when it is interrupted", "[io]") {
   run([] {
     for (const bool sockets : {false, true}) {
       auto pair = sockets ? make_socket_pair() : make_pipe();
@@ -220,7 +219,7 @@ TEST_CASE("an interrupted read leaves its buffer and every byte alone", "[io]") 
   });
 }
 
-TEST_CASE("every verb that waits is ended by an interruption", "[io]") {
+TEST_CASE("io calls that wait end by an interruption", "[io]") {
   run([] {
     const fd listener = testing::make_listener();
     const fd busy = testing::make_listener(0, 0);
@@ -247,22 +246,22 @@ TEST_CASE("every verb that waits is ended by an interruption", "[io]") {
     };
     for (std::size_t i = 0; i < waits.size(); ++i) {
       INFO("verb " << i);
-      auto waiting = spin(waits[i]);
-      until_waiting(waiting);
+      auto waiter = spin(waits[i]);
+      until_waiting(waiter);
       settle();
-      REQUIRE(waiting.state() == fiber_state::waiting);
-      CHECK(waiting.cancel("enough") == cancel_result::accepted);
-      CHECK_THROWS_AS(waiting.await(), fiber_cancelled);
+      REQUIRE(waiter.state() == fiber_state::waiting);
+      CHECK(waiter.cancel("enough") == cancel_result::accepted);
+      CHECK_THROWS_AS(waiter.await(), fiber_cancelled);
       CHECK_FALSE(move_on_after(1ms, waits[i]));
     }
   });
 }
 
-TEST_CASE("a pending interruption is delivered on entry, and the verb does nothing", "[io]") {
+TEST_CASE("io::read() delivers a pending interruption on entry, and reads nothing", "[io]") {
   run([] {
     auto pair = make_socket_pair();
     REQUIRE(::write(pair.second(), "x", 1) == 1);
-    bool read = false;
+    bool started = false;
     auto reader = spin([&] {
       for (;;) {
         try {
@@ -271,26 +270,26 @@ TEST_CASE("a pending interruption is delivered on entry, and the verb does nothi
           break;  // the second interruption is pending by now
         }
       }
-      read = true;
+      started = true;
       io::read(pair.first(), one_byte);
     });
     until_waiting(reader);
     CHECK(reader.raise(oops()));
     CHECK(reader.cancel() == cancel_result::accepted);
     CHECK_THROWS_AS(reader.await(), fiber_cancelled);
-    CHECK(read);
+    CHECK(started);
     CHECK(read_text(pair.first()) == "x");
   });
 }
 
-TEST_CASE("a result that is there is returned, and the interruption comes at the next switchpoint",
+TEST_CASE("io::read() returns a result that is there, and leaves the interruption pending",
           "[io]") {
   run([] {
     auto pair = make_socket_pair();
-    std::string got;
+    std::string text;
     bool interrupted = false;
     auto reader = spin([&] {
-      got = read_text(pair.first());
+      text = read_text(pair.first());
       interrupted = ends_cancelled([&] { io::write(pair.first(), bytes_of("never")); });
     });
     until_waiting(reader);
@@ -299,13 +298,13 @@ TEST_CASE("a result that is there is returned, and the interruption comes at the
     while (reader.state() == fiber_state::waiting) snooze();  // until the byte has arrived
     reader.cancel();
     CHECK_NOTHROW(reader.await());
-    CHECK(got == "x");
+    CHECK(text == "x");
     CHECK(interrupted);
     CHECK(testing::take_all(pair.second()).empty());
   });
 }
 
-TEST_CASE("the forms with an error code report an interruption and leave it pending", "[io]") {
+TEST_CASE("io calls with an error code report an interruption and leave it pending", "[io]") {
   run([] {
     auto pair = make_socket_pair();
     std::vector<std::error_code> errors;
@@ -332,7 +331,7 @@ TEST_CASE("the forms with an error code report an interruption and leave it pend
   });
 }
 
-TEST_CASE("a deadline ends a read, and the next read has the bytes", "[io]") {
+TEST_CASE("io::read() ends at a deadline, and the next read has the bytes", "[io]") {
   run([] {
     auto pipe = make_pipe();
     CHECK_FALSE(move_on_after(2ms, [&] { return read_text(pipe.first()); }));
@@ -343,7 +342,7 @@ TEST_CASE("a deadline ends a read, and the next read has the bytes", "[io]") {
   });
 }
 
-TEST_CASE("of two readers and two bytes each gets one", "[io]") {
+TEST_CASE("io::read() of two fibers gives each one of two bytes", "[io]") {
   run([] {
     for (const bool sockets : {false, true}) {
       auto pair = sockets ? make_socket_pair() : make_pipe();
@@ -352,13 +351,13 @@ TEST_CASE("of two readers and two bytes each gets one", "[io]") {
       until_waiting(first);
       until_waiting(second);
       io::write(pair.second(), bytes_of("ab"));
-      const std::string both = first.await() + second.await();
-      CHECK((both == "ab" || both == "ba"));
+      const std::string bytes = first.await() + second.await();
+      CHECK((bytes == "ab" || bytes == "ba"));
     }
   });
 }
 
-TEST_CASE("a cancelled reader leaves the byte to the other one", "[io]") {
+TEST_CASE("io::read() that is cancelled leaves the byte to another reader", "[io]") {
   run([] {
     auto pair = make_socket_pair();
     auto first = spin([&] { return read_text(pair.first(), 1); });
@@ -372,7 +371,7 @@ TEST_CASE("a cancelled reader leaves the byte to the other one", "[io]") {
   });
 }
 
-TEST_CASE("a reader and a writer share a socket, a mebibyte each way", "[io]") {
+TEST_CASE("io::read() and write() share a socket, a mebibyte each way", "[io]") {
   run([] {
     constexpr std::size_t total = std::size_t{1} << 20;
     for (const int mode : {0, static_cast<int>(SOCK_NONBLOCK)}) {
@@ -380,64 +379,64 @@ TEST_CASE("a reader and a writer share a socket, a mebibyte each way", "[io]") {
       const int flags = ::fcntl(pair.first(), F_GETFL);
       const auto send_all = [&](int fd, int seed) {
         std::vector<std::byte> block(10'000);
-        for (std::size_t sent = 0; sent < total;) {
-          const std::size_t size = std::min(block.size(), total - sent);
+        for (std::size_t offset = 0; offset < total;) {
+          const std::size_t size = std::min(block.size(), total - offset);
           for (std::size_t i = 0; i < size; ++i) {
-            block[i] = static_cast<std::byte>((sent + i) * 31 + static_cast<std::size_t>(seed));
+            block[i] = static_cast<std::byte>((offset + i) * 31 + static_cast<std::size_t>(seed));
           }
-          sent += io::write(fd, std::span(block).first(size));
+          offset += io::write(fd, std::span(block).first(size));
         }
         return true;
       };
       const auto receive_all = [&](int fd, int seed) {
         std::vector<std::byte> block(7'000);
         std::size_t wrong = 0;
-        for (std::size_t received = 0; received < total;) {
+        for (std::size_t offset = 0; offset < total;) {
           const std::size_t size = io::read(fd, block);
           if (size == 0) return false;
           for (std::size_t i = 0; i < size; ++i) {
             const auto right =
-                static_cast<std::byte>((received + i) * 31 + static_cast<std::size_t>(seed));
+                static_cast<std::byte>((offset + i) * 31 + static_cast<std::size_t>(seed));
             wrong += block[i] == right ? 0 : 1;
           }
-          received += size;
+          offset += size;
         }
         return wrong == 0;
       };
       group both_ways;
-      auto out = both_ways.spin([&] { return send_all(pair.first(), 1); });
-      auto back = both_ways.spin([&] { return send_all(pair.second(), 2); });
-      auto in = both_ways.spin([&] { return receive_all(pair.second(), 1); });
-      auto here = both_ways.spin([&] { return receive_all(pair.first(), 2); });
+      auto first_sender = both_ways.spin([&] { return send_all(pair.first(), 1); });
+      auto second_sender = both_ways.spin([&] { return send_all(pair.second(), 2); });
+      auto first_receiver = both_ways.spin([&] { return receive_all(pair.second(), 1); });
+      auto second_receiver = both_ways.spin([&] { return receive_all(pair.first(), 2); });
       both_ways.await_all();
-      CHECK(out.await());
-      CHECK(back.await());
-      CHECK(in.await());
-      CHECK(here.await());
+      CHECK(first_sender.await());
+      CHECK(second_sender.await());
+      CHECK(first_receiver.await());
+      CHECK(second_receiver.await());
       CHECK(::fcntl(pair.first(), F_GETFL) == flags);
     }
   });
 }
 
-TEST_CASE("writing where nobody reads is an error, and no signal", "[io]") {
+TEST_CASE("io::write() throws broken_pipe without a signal if nobody reads", "[io]") {
   run([] {
     auto pipe = make_pipe();
     auto pair = make_socket_pair();
     pipe.close_first();
     pair.close_first();
-    const auto broken = std::errc::broken_pipe;
+    const auto code = std::errc::broken_pipe;
     const iovec vector{one_byte, 1};
-    CHECK(error_of([&] { io::write(pipe.second(), one_byte); }) == broken);
-    CHECK(error_of([&] { io::writev(pipe.second(), std::span(&vector, 1)); }) == broken);
-    CHECK(error_of([&] { io::write(pair.second(), one_byte); }) == broken);
-    CHECK(error_of([&] { io::send(pair.second(), one_byte); }) == broken);
+    CHECK(error_of([&] { io::write(pipe.second(), one_byte); }) == code);
+    CHECK(error_of([&] { io::writev(pipe.second(), std::span(&vector, 1)); }) == code);
+    CHECK(error_of([&] { io::write(pair.second(), one_byte); }) == code);
+    CHECK(error_of([&] { io::send(pair.second(), one_byte); }) == code);
     std::error_code error;
     CHECK(io::write(pipe.second(), one_byte, error) == 0);
-    CHECK(error == broken);
+    CHECK(error == code);
   });
 }
 
-TEST_CASE("a writer that waits is told when its reader goes", "[io]") {
+TEST_CASE("io::write() that waits ends when its reader goes", "[io]") {
   run([] {
     auto pipe = make_pipe();
     testing::fill(pipe.second());
@@ -448,7 +447,7 @@ TEST_CASE("a writer that waits is told when its reader goes", "[io]") {
   });
 }
 
-TEST_CASE("errors say which call failed on which descriptor", "[io]") {
+TEST_CASE("io calls name the call and the descriptor in their errors", "[io]") {
   run([] {
     auto pipe = make_pipe();
     std::string text;
@@ -463,7 +462,7 @@ TEST_CASE("errors say which call failed on which descriptor", "[io]") {
   });
 }
 
-TEST_CASE("MSG_DONTWAIT does not wait", "[io]") {
+TEST_CASE("io::recv() with MSG_DONTWAIT does not wait", "[io]") {
   run([] {
     auto pair = make_socket_pair();
     CHECK(error_of([&] { io::recv(pair.first(), one_byte, MSG_DONTWAIT); }) ==
@@ -471,50 +470,50 @@ TEST_CASE("MSG_DONTWAIT does not wait", "[io]") {
   });
 }
 
-TEST_CASE("ten thousand interruptions of a pipe's reader lose no byte", "[io]") {
+TEST_CASE("io::read() loses no byte in ten thousand interruptions", "[io]") {
   run([] {
     const std::size_t rounds = testing::scaled(10'000, testing::under_tsan ? 1'000 : 10'000);
     auto pipe = make_pipe();
-    std::string got;
+    std::string text_read;
     std::size_t interruptions = 0;
-    bool over = false;
+    bool done = false;
     auto reader = spin([&] {
-      while (!over || testing::ready_now(pipe.first(), POLLIN)) {
+      while (!done || testing::ready_now(pipe.first(), POLLIN)) {
         try {
-          got += read_text(pipe.first());
+          text_read += read_text(pipe.first());
         } catch (const oops&) {
           ++interruptions;
         }
       }
     });
     until_waiting(reader);
-    std::string sent;
+    std::string text_sent;
     std::size_t raised = 0;
     for (std::size_t round = 0; round < rounds; ++round) {
       if (round % 3 != 1) raised += reader.raise(oops()) ? 1 : 0;
       if (round % 3 != 0) {
         const char byte = static_cast<char>('a' + round % 26);
-        sent += byte;
+        text_sent += byte;
         io::write(pipe.second(), std::as_bytes(std::span(&byte, 1)));
       }
       if (round % 5 != 0) snooze();
     }
-    over = true;
+    done = true;
     settle();
     raised += reader.raise(oops()) ? 1 : 0;
     CHECK_NOTHROW(reader.await());
-    CHECK(got == sent);
+    CHECK(text_read == text_sent);
     CHECK(interruptions + 1 >= raised);  // the last one may have come after the last read
     CHECK(raised > rounds / 3);
   });
 }
 
-TEST_CASE("of calls that are ready at once every sixteenth lets the others run", "[io]") {
+TEST_CASE("io calls that are ready at once let others run every sixteenth time", "[io]") {
   run([] {
     auto pair = make_socket_pair();
     int turns = 0;
     bool stop = false;
-    auto other = spin([&] {
+    auto counter = spin([&] {
       while (!stop) {
         ++turns;
         snooze();
@@ -526,27 +525,27 @@ TEST_CASE("of calls that are ready at once every sixteenth lets the others run",
     }
     CHECK(turns >= 200 / 16);
     stop = true;
-    other.await();
+    counter.await();
   });
 }
 
-TEST_CASE("a fiber that reads ten thousand times in a row finds every byte", "[io]") {
+TEST_CASE("io::read() finds every byte ten thousand times in a row", "[io]") {
   run([] {
     const std::size_t rounds = testing::scaled(100'000, testing::under_tsan ? 2'000 : 10'000);
-    auto there = make_socket_pair();
+    auto pair = make_socket_pair();
     auto echo = spin([&] {
       std::byte byte[1];
-      while (io::read(there.second(), byte) == 1) io::write(there.second(), byte);
+      while (io::read(pair.second(), byte) == 1) io::write(pair.second(), byte);
     });
     std::size_t right = 0;
     for (std::size_t round = 0; round < rounds; ++round) {
       std::byte byte[1] = {static_cast<std::byte>(round)};
-      io::write(there.first(), byte);
+      io::write(pair.first(), byte);
       byte[0] = std::byte{0};
-      right += io::read(there.first(), byte) == 1 && byte[0] == static_cast<std::byte>(round);
+      right += io::read(pair.first(), byte) == 1 && byte[0] == static_cast<std::byte>(round);
     }
     CHECK(right == rounds);
-    io::shutdown(there.first(), SHUT_WR);
+    io::shutdown(pair.first(), SHUT_WR);
     echo.await();
   });
 }

@@ -40,36 +40,36 @@ inline constexpr int minus_one = -1'000'000;
 
 inline int file_with(int flags, std::string_view text = "some text") {
   std::string name = std::filesystem::temp_directory_path() / "motet-kinds-XXXXXX";
-  const int made = ::mkostemp(name.data(), O_CLOEXEC);
-  const bool written = ::write(made, text.data(), text.size()) >= 0;
-  const int opened = ::open(name.c_str(), flags | O_CLOEXEC);
+  const int fd = ::mkostemp(name.data(), O_CLOEXEC);
+  const bool written = ::write(fd, text.data(), text.size()) >= 0;
+  const int file = ::open(name.c_str(), flags | O_CLOEXEC);
   ::unlink(name.c_str());
-  return written ? opened : -1;
+  return written ? file : -1;
 }
 
 /// Returns: the end to read from (0) or to write to (1) of a new pipe.
-inline int pipe_end(int which, int flags, bool keeps_other, std::string_view text = {}) {
+inline int pipe_end(int index, int flags, bool keeps_other, std::string_view text = {}) {
   int ends[2];
   if (::pipe2(ends, flags | O_CLOEXEC) != 0) return -1;
   if (!text.empty() && ::write(ends[1], text.data(), text.size()) < 0) return -1;
-  if (!keeps_other) ::close(ends[1 - which]);
-  return ends[which];
+  if (!keeps_other) ::close(ends[1 - index]);
+  return ends[index];
 }
 
 inline int full_pipe(int flags) {
-  const int made = pipe_end(1, flags, true);
-  fill(made);
-  return made;
+  const int fd = pipe_end(1, flags, true);
+  fill(fd);
+  return fd;
 }
 
 inline int fifo() {
   std::string directory = std::filesystem::temp_directory_path() / "motet-kinds-XXXXXX";
   if (::mkdtemp(directory.data()) == nullptr) return -1;
   const std::string name = directory + "/fifo";
-  const int made = ::mkfifo(name.c_str(), 0600) == 0 ? ::open(name.c_str(), O_RDWR) : -1;
+  const int fd = ::mkfifo(name.c_str(), 0600) == 0 ? ::open(name.c_str(), O_RDWR) : -1;
   ::unlink(name.c_str());
   ::rmdir(directory.c_str());
-  return made;
+  return fd;
 }
 
 struct terminal {
@@ -86,45 +86,45 @@ struct terminal {
 };
 
 inline int timer(bool armed) {
-  const int made = ::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC);
+  const int fd = ::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC);
   const itimerspec at_once{{}, {0, 1}};
-  if (armed) ::timerfd_settime(made, 0, &at_once, nullptr);
+  if (armed) ::timerfd_settime(fd, 0, &at_once, nullptr);
   ::usleep(100);
-  return made;
+  return fd;
 }
 
 inline int signals(bool pending) {
-  sigset_t set;
-  ::sigemptyset(&set);
-  ::sigaddset(&set, SIGUSR2);
-  ::sigprocmask(SIG_BLOCK, &set, nullptr);
+  sigset_t mask;
+  ::sigemptyset(&mask);
+  ::sigaddset(&mask, SIGUSR2);
+  ::sigprocmask(SIG_BLOCK, &mask, nullptr);
   if (pending) ::raise(SIGUSR2);
-  return ::signalfd(-1, &set, SFD_CLOEXEC);
+  return ::signalfd(-1, &mask, SFD_CLOEXEC);
 }
 
 inline int child(bool ends) {
-  const pid_t made = ::fork();
-  if (made == 0) {
+  const pid_t pid = ::fork();
+  if (pid == 0) {
     if (!ends) ::alarm(2);
     while (!ends) ::pause();
     ::_exit(0);
   }
-  const int pidfd = static_cast<int>(::syscall(SYS_pidfd_open, made, 0));
+  const int pidfd = static_cast<int>(::syscall(SYS_pidfd_open, pid, 0));
   if (ends) ready_now(pidfd, POLLIN);
   if (ends) ::usleep(1000);
   return pidfd;
 }
 
 inline int memory(int seals) {
-  const int made = ::memfd_create("kinds", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-  if (::write(made, "some text", 9) != 9) return -1;
-  if (seals != 0) ::fcntl(made, F_ADD_SEALS, seals);
-  return made;
+  const int fd = ::memfd_create("kinds", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+  if (::write(fd, "some text", 9) != 9) return -1;
+  if (seals != 0) ::fcntl(fd, F_ADD_SEALS, seals);
+  return fd;
 }
 
 inline int ring() {
-  io_uring_params how{};
-  return static_cast<int>(::syscall(SYS_io_uring_setup, 4, &how));
+  io_uring_params params{};
+  return static_cast<int>(::syscall(SYS_io_uring_setup, 4, &params));
 }
 
 inline const std::vector<kind> kinds_of_files = {
@@ -161,21 +161,21 @@ inline const std::vector<kind> kinds_of_files = {
     {"terminal, master", [] { return terminal().master; }},
     {"terminal, master, hung up",
      [] {
-       const terminal made;
-       ::close(made.slave);
-       return made.master;
+       const terminal ends;
+       ::close(ends.slave);
+       return ends.master;
      }},
     {"terminal, slave", [] { return terminal().slave; }},
     {"terminal, slave, with bytes",
      [] {
-       const terminal made;
-       return ::write(made.master, "abc", 3) == 3 ? made.slave : -1;
+       const terminal ends;
+       return ::write(ends.master, "abc", 3) == 3 ? ends.slave : -1;
      }},
     {"terminal, slave, hung up",
      [] {
-       const terminal made;
-       ::close(made.master);
-       return made.slave;
+       const terminal ends;
+       ::close(ends.master);
+       return ends.slave;
      }},
     {"eventfd", [] { return ::eventfd(0, EFD_CLOEXEC); }},
     {"eventfd, set", [] { return ::eventfd(1, EFD_CLOEXEC); }},
@@ -192,9 +192,9 @@ inline const std::vector<kind> kinds_of_files = {
     {"io_uring", ring},
     {"closed",
      [] {
-       const int made = ::open("/dev/null", O_RDWR | O_CLOEXEC);
-       ::close(made);
-       return made;
+       const int fd = ::open("/dev/null", O_RDWR | O_CLOEXEC);
+       ::close(fd);
+       return fd;
      }},
     {"a number above all", [] { return 1 << 30; }},
     {"-1", [] { return minus_one; }},

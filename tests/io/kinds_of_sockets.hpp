@@ -26,48 +26,48 @@ inline int tcp(int flags = 0) {
 
 inline int bound_to_loopback(int socket) {
   const sockaddr_in address = loopback_address(0);
-  const auto* where = reinterpret_cast<const sockaddr*>(&address);
-  return ::bind(socket, where, sizeof address) == 0 ? socket : -1;
+  const auto* pointer = reinterpret_cast<const sockaddr*>(&address);
+  return ::bind(socket, pointer, sizeof address) == 0 ? socket : -1;
 }
 
 inline int bound_to_a_name(int socket) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
-  const auto* where = reinterpret_cast<const sockaddr*>(&address);
-  return ::bind(socket, where, sizeof(sa_family_t)) == 0 ? socket : -1;
+  const auto* pointer = reinterpret_cast<const sockaddr*>(&address);
+  return ::bind(socket, pointer, sizeof(sa_family_t)) == 0 ? socket : -1;
 }
 
 inline int listening(int socket) {
   return ::listen(socket, 8) == 0 ? socket : -1;
 }
 
-/// Connects `socket` to where `other` is bound.
-inline int connected_to(int socket, int other) {
+/// Connects `socket` to where `target` is bound.
+inline int connected_to(int socket, int target) {
   sockaddr_storage address{};
   socklen_t size = sizeof address;
-  auto* where = reinterpret_cast<sockaddr*>(&address);
-  ::getsockname(other, where, &size);
-  return ::connect(socket, where, size) == 0 ? socket : -1;
+  auto* pointer = reinterpret_cast<sockaddr*>(&address);
+  ::getsockname(target, pointer, &size);
+  return ::connect(socket, pointer, size) == 0 ? socket : -1;
 }
 
 struct connection {
-  int here;
-  int there;
+  int end;
+  int peer;
 
-  connection with_bytes() const { return ::send(there, "bytes", 5, 0) == 5 ? *this : failed(); }
-  /// Has what `there` has said arrive.
+  connection with_bytes() const { return ::send(peer, "bytes", 5, 0) == 5 ? *this : failed(); }
+  /// Has what `peer` has said arrive.
   int settled() const {
     ::usleep(2000);
-    return here;
+    return end;
   }
   static connection failed() { return {-1, -1}; }
 };
 
 inline connection tcp_connection(int flags = 0) {
   const int listens = listening(bound_to_loopback(tcp()));
-  const int here = connected_to(tcp(), listens);
-  if (flags != 0) ::fcntl(here, F_SETFL, flags);
-  return {here, ::accept(listens, nullptr, nullptr)};
+  const int end = connected_to(tcp(), listens);
+  if (flags != 0) ::fcntl(end, F_SETFL, flags);
+  return {end, ::accept(listens, nullptr, nullptr)};
 }
 
 inline int with_small(int option, int socket) {
@@ -79,8 +79,8 @@ inline int with_small(int option, int socket) {
 /// Its buffers stay as small as they are, so that what is full stays full.
 inline connection small_tcp_connection() {
   const int listens = listening(bound_to_loopback(with_small(SO_RCVBUF, tcp())));
-  const int here = connected_to(with_small(SO_SNDBUF, tcp()), listens);
-  return {here, ::accept(listens, nullptr, nullptr)};
+  const int end = connected_to(with_small(SO_SNDBUF, tcp()), listens);
+  return {end, ::accept(listens, nullptr, nullptr)};
 }
 
 inline connection unix_connection(int type) {
@@ -89,37 +89,37 @@ inline connection unix_connection(int type) {
   return {ends[0], ends[1]};
 }
 
-inline int closed_by_peer(const connection& made) {
-  ::close(made.there);
-  return made.settled();
+inline int closed_by_peer(const connection& ends) {
+  ::close(ends.peer);
+  return ends.settled();
 }
 
-inline int reset_by_peer(const connection& made) {
+inline int reset_by_peer(const connection& ends) {
   const linger at_once{1, 0};
-  ::setsockopt(made.there, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
-  return closed_by_peer(made);
+  ::setsockopt(ends.peer, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+  return closed_by_peer(ends);
 }
 
-inline int shut(const connection& made, int how) {
-  ::shutdown(made.here, how);
-  return made.settled();
+inline int shut(const connection& ends, int direction) {
+  ::shutdown(ends.end, direction);
+  return ends.settled();
 }
 
 /// `quiet`: see fill_for_good().
-inline int full(const connection& made, int quiet = 1) {
-  fill_for_good(made.here, quiet);
-  return made.here;
+inline int full(const connection& ends, int quiet = 1) {
+  fill_for_good(ends.end, quiet);
+  return ends.end;
 }
 
 inline int udp(bool bound) {
-  const int made = ::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-  return bound ? bound_to_loopback(made) : made;
+  const int socket = ::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  return bound ? bound_to_loopback(socket) : socket;
 }
 
 inline connection udp_connection() {
-  const connection made{udp(true), udp(true)};
-  if (connected_to(made.here, made.there) < 0) return connection::failed();
-  return connected_to(made.there, made.here) < 0 ? connection::failed() : made;
+  const connection ends{udp(true), udp(true)};
+  if (connected_to(ends.end, ends.peer) < 0) return connection::failed();
+  return connected_to(ends.peer, ends.end) < 0 ? connection::failed() : ends;
 }
 
 inline int unix_socket(int type) {
@@ -134,18 +134,18 @@ inline const std::vector<kind> kinds_of_sockets = {
     {"tcp, listening, O_NONBLOCK", [] { return listening(bound_to_loopback(tcp(SOCK_NONBLOCK))); }},
     {"tcp, listening, with a caller",
      [] {
-       const int made = listening(bound_to_loopback(tcp()));
-       connected_to(tcp(), made);
-       return made;
+       const int listener = listening(bound_to_loopback(tcp()));
+       connected_to(tcp(), listener);
+       return listener;
      }},
-    {"tcp, connected", [] { return tcp_connection().here; }},
-    {"tcp, connected, O_NONBLOCK", [] { return tcp_connection(O_NONBLOCK).here; }},
+    {"tcp, connected", [] { return tcp_connection().end; }},
+    {"tcp, connected, O_NONBLOCK", [] { return tcp_connection(O_NONBLOCK).end; }},
     {"tcp, with bytes", [] { return tcp_connection().with_bytes().settled(); }},
     {"tcp, with an urgent byte",
      [] {
-       const connection made = tcp_connection();
-       ::send(made.there, "u", 1, MSG_OOB);
-       return made.settled();
+       const connection ends = tcp_connection();
+       ::send(ends.peer, "u", 1, MSG_OOB);
+       return ends.settled();
      }},
     {"tcp, full", [] { return full(small_tcp_connection(), 80); }},
     {"tcp, closed by its peer", [] { return closed_by_peer(tcp_connection()); }},
@@ -157,61 +157,61 @@ inline const std::vector<kind> kinds_of_sockets = {
     {"tcp, shut down", [] { return shut(tcp_connection(), SHUT_RDWR); }},
     {"tcp, refused",
      [] {
-       const int made = tcp(SOCK_NONBLOCK);
-       const int other = bound_to_loopback(tcp());
-       connected_to(made, other);
-       ready_now(made, POLLOUT);
-       return made;
+       const int socket = tcp(SOCK_NONBLOCK);
+       const int target = bound_to_loopback(tcp());
+       connected_to(socket, target);
+       ready_now(socket, POLLOUT);
+       return socket;
      }},
     {"udp", [] { return udp(false); }},
     {"udp, bound", [] { return udp(true); }},
-    {"udp, connected", [] { return udp_connection().here; }},
+    {"udp, connected", [] { return udp_connection().end; }},
     {"udp, with a datagram", [] { return udp_connection().with_bytes().settled(); }},
     {"udp, with an empty datagram",
      [] {
-       const connection made = udp_connection();
-       ::send(made.there, "", 0, 0);
-       return made.settled();
+       const connection ends = udp_connection();
+       ::send(ends.peer, "", 0, 0);
+       return ends.settled();
      }},
     {"udp, whose peer has gone",
      [] {
-       const connection made = udp_connection();
-       ::close(made.there);
-       ::send(made.here, "a", 1, 0);
-       return made.settled();
+       const connection ends = udp_connection();
+       ::close(ends.peer);
+       ::send(ends.end, "a", 1, 0);
+       return ends.settled();
      }},
     {"unix stream", [] { return unix_socket(SOCK_STREAM); }},
     {"unix stream, listening", [] { return listening(bound_to_a_name(unix_socket(SOCK_STREAM))); }},
     {"unix stream, listening, with a caller",
      [] {
-       const int made = listening(bound_to_a_name(unix_socket(SOCK_STREAM)));
-       connected_to(unix_socket(SOCK_STREAM), made);
-       return made;
+       const int listener = listening(bound_to_a_name(unix_socket(SOCK_STREAM)));
+       connected_to(unix_socket(SOCK_STREAM), listener);
+       return listener;
      }},
-    {"unix stream, connected", [] { return unix_connection(SOCK_STREAM).here; }},
+    {"unix stream, connected", [] { return unix_connection(SOCK_STREAM).end; }},
     {"unix stream, connected, O_NONBLOCK",
-     [] { return unix_connection(SOCK_STREAM | SOCK_NONBLOCK).here; }},
-    {"unix stream, with bytes", [] { return unix_connection(SOCK_STREAM).with_bytes().here; }},
+     [] { return unix_connection(SOCK_STREAM | SOCK_NONBLOCK).end; }},
+    {"unix stream, with bytes", [] { return unix_connection(SOCK_STREAM).with_bytes().end; }},
     {"unix stream, full", [] { return full(unix_connection(SOCK_STREAM)); }},
     {"unix stream, closed by its peer",
      [] { return closed_by_peer(unix_connection(SOCK_STREAM)); }},
     {"unix stream, closed by a peer that left bytes unread",
      [] {
-       const connection made = unix_connection(SOCK_STREAM);
-       ::send(made.here, "a", 1, 0);
-       return closed_by_peer(made);
+       const connection ends = unix_connection(SOCK_STREAM);
+       ::send(ends.end, "a", 1, 0);
+       return closed_by_peer(ends);
      }},
     {"unix stream, shut down to write", [] { return shut(unix_connection(SOCK_STREAM), SHUT_WR); }},
     {"unix seqpacket", [] { return unix_socket(SOCK_SEQPACKET); }},
-    {"unix seqpacket, connected", [] { return unix_connection(SOCK_SEQPACKET).here; }},
+    {"unix seqpacket, connected", [] { return unix_connection(SOCK_SEQPACKET).end; }},
     {"unix seqpacket, with a packet",
-     [] { return unix_connection(SOCK_SEQPACKET).with_bytes().here; }},
+     [] { return unix_connection(SOCK_SEQPACKET).with_bytes().end; }},
     {"unix seqpacket, closed by its peer",
      [] { return closed_by_peer(unix_connection(SOCK_SEQPACKET)); }},
     {"unix dgram", [] { return unix_socket(SOCK_DGRAM); }},
     {"unix dgram, bound", [] { return bound_to_a_name(unix_socket(SOCK_DGRAM)); }},
-    {"unix dgram, connected", [] { return unix_connection(SOCK_DGRAM).here; }},
-    {"unix dgram, with a datagram", [] { return unix_connection(SOCK_DGRAM).with_bytes().here; }},
+    {"unix dgram, connected", [] { return unix_connection(SOCK_DGRAM).end; }},
+    {"unix dgram, with a datagram", [] { return unix_connection(SOCK_DGRAM).with_bytes().end; }},
     {"unix dgram, full", [] { return full(unix_connection(SOCK_DGRAM)); }},
     {"unix dgram, closed by its peer", [] { return closed_by_peer(unix_connection(SOCK_DGRAM)); }},
     {"netlink", [] { return ::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE); }},
@@ -221,34 +221,34 @@ inline const std::vector<kind> kinds_of_sockets = {
 
 /// Sockets of all kinds, each in non-blocking mode.
 inline std::vector<kind> non_blocking_sockets() {
-  std::vector<kind> made = kinds_of_sockets;
-  for (kind& each : made) {
-    each.make = [make = each.make] {
+  std::vector<kind> kinds = kinds_of_sockets;
+  for (kind& entry : kinds) {
+    entry.make = [make = entry.make] {
       const int socket = make();
       if (socket >= 0) ::fcntl(socket, F_SETFL, ::fcntl(socket, F_GETFL) | O_NONBLOCK);
       return socket;
     };
   }
-  return made;
+  return kinds;
 }
 
 /// Sockets of the kinds that are in blocking mode.
 inline std::vector<kind> blocking_sockets() {
-  std::vector<kind> made;
-  for (const kind& each : kinds_of_sockets) {
-    if (each.name.find("O_NONBLOCK") == std::string_view::npos) made.push_back(each);
+  std::vector<kind> kinds;
+  for (const kind& entry : kinds_of_sockets) {
+    if (entry.name.find("O_NONBLOCK") == std::string_view::npos) kinds.push_back(entry);
   }
-  return made;
+  return kinds;
 }
 
 /// All descriptors, of sockets and others.
 inline const std::vector<kind>& all_kinds() {
-  static const std::vector<kind> all = [] {
-    std::vector<kind> made = kinds_of_files;
-    made.insert(made.end(), kinds_of_sockets.begin(), kinds_of_sockets.end());
-    return made;
+  static const std::vector<kind> kinds = [] {
+    std::vector<kind> list = kinds_of_files;
+    list.insert(list.end(), kinds_of_sockets.begin(), kinds_of_sockets.end());
+    return list;
   }();
-  return all;
+  return kinds;
 }
 
 }  // namespace testing

@@ -43,12 +43,12 @@ bool is_nonblocking(int descriptor) {
 
 /// Returns: what comes until the end.
 template <typename Stream>
-std::string all_of(Stream& from) {
-  std::string all;
+std::string all_of(Stream& source) {
+  std::string text;
   std::array<std::byte, 65'536> room;
-  while (const std::size_t size = from.read(room))
-    all += testing::text_of(std::span(room).first(size));
-  return all;
+  while (const std::size_t size = source.read(room))
+    text += testing::text_of(std::span(room).first(size));
+  return text;
 }
 
 /// ThreadSanitizer ends a forked child that does, if its parent had threads.
@@ -56,114 +56,116 @@ constexpr bool child_may_begin_threads = !testing::under_tsan;
 
 }  // namespace
 
-TEST_CASE("a socket that a program gets as a standard stream is in blocking mode", "[process]") {
+TEST_CASE("process_options::in and out put a socket into blocking mode", "[process]") {
   if (testing::on_sim()) return;  // whose time does not wait for other programs
   run([] {
-    auto [here, there] = net::stream_pair();
-    process_options what{.program = "cat"};
-    what.in = what.out = standard_stream(there.native_handle());
-    process cat = process::start(what);
-    CHECK_FALSE(is_nonblocking(there.native_handle()));
-    there.close();
+    auto [parent_end, child_end] = net::stream_pair();
+    process_options options{.program = "cat"};
+    options.in = options.out = standard_stream(child_end.native_handle());
+    process cat = process::start(options);
+    CHECK_FALSE(is_nonblocking(child_end.native_handle()));
+    child_end.close();
     const std::string text(4'000'000, 'x');
-    group writing;
-    writing.spin([&, &to = here] {
-      to.write_all(text);
-      to.shutdown(SHUT_WR);
+    group writers;
+    writers.spin([&, &target = parent_end] {
+      target.write_all(text);
+      target.shutdown(SHUT_WR);
     });
-    CHECK(all_of(here).size() == text.size());
+    CHECK(all_of(parent_end).size() == text.size());
     CHECK(cat.wait());
-    writing.await_all();
+    writers.await_all();
   });
 }
 
-TEST_CASE("a program gets further descriptors at the numbers asked for, and no others",
+TEST_CASE("process_options::descriptors passes descriptors at their numbers, and no others",
           "[process]") {
   run([] {
     auto pipe = testing::make_pipe(O_NONBLOCK);
-    const fd other(::open("/dev/null", O_RDONLY));
-    process_options what = shell("echo passed >&5; ls /proc/self/fd | tr '\\n' ' '");
-    what.descriptors = {{pipe.second(), 5}, {other.get(), 7}};
-    const command_result done = run_command(what);
-    CHECK(done.status);
-    CHECK(done.out == "0 1 2 3 5 7 ");  // 3: ls reads the directory
+    const fd null(::open("/dev/null", O_RDONLY));
+    process_options options = shell("echo passed >&5; ls /proc/self/fd | tr '\\n' ' '");
+    options.descriptors = {{pipe.second(), 5}, {null.get(), 7}};
+    const command_result result = run_command(options);
+    CHECK(result.status);
+    CHECK(result.out == "0 1 2 3 5 7 ");  // 3: ls reads the directory
     std::array<std::byte, 16> room;
     CHECK(testing::text_of(std::span(room).first(io::read(pipe.first(), room))) == "passed\n");
     CHECK_FALSE(is_nonblocking(pipe.second()));
     for (const int number : {2, 1024}) {
-      what.descriptors = {{other.get(), number}};
-      CHECK_THROWS_AS(process::start(what), std::invalid_argument);
+      options.descriptors = {{null.get(), number}};
+      CHECK_THROWS_AS(process::start(options), std::invalid_argument);
     }
-    what.descriptors = {{other.get(), 4}, {other.get(), 4}};
-    CHECK_THROWS_AS(process::start(what), std::invalid_argument);
-    what.descriptors = {{987'654, 4}};
-    CHECK(error_of([&] { process::start(what); }) == std::errc::bad_file_descriptor);
+    options.descriptors = {{null.get(), 4}, {null.get(), 4}};
+    CHECK_THROWS_AS(process::start(options), std::invalid_argument);
+    options.descriptors = {{987'654, 4}};
+    CHECK(error_of([&] { process::start(options); }) == std::errc::bad_file_descriptor);
   });
 }
 
-TEST_CASE("a socket that listens keeps its mode when a program gets it", "[process]") {
+TEST_CASE("process_options::descriptors leaves the mode of a listening socket alone", "[process]") {
   run([] {
     net::tcp_listener listener(net::endpoint::loopback(0));
-    const bool before = is_nonblocking(listener.native_handle());
-    process_options what = shell("exit 0");
-    what.descriptors = {{listener.native_handle(), 3}};
-    CHECK(process::start(what).wait());
-    CHECK(is_nonblocking(listener.native_handle()) == before);
+    const bool was_nonblocking = is_nonblocking(listener.native_handle());
+    process_options options = shell("exit 0");
+    options.descriptors = {{listener.native_handle(), 3}};
+    CHECK(process::start(options).wait());
+    CHECK(is_nonblocking(listener.native_handle()) == was_nonblocking);
   });
 }
 
-TEST_CASE("what a program writes to stderr can go where its stdout goes", "[process]") {
+TEST_CASE("standard_stream::standard_output sends stderr where stdout goes", "[process]") {
   run([] {
-    process_options what = shell("echo one; echo two >&2; echo three");
-    what.out = standard_stream::pipe;
-    what.err = standard_stream::standard_output;
-    process both = process::start(what);
-    CHECK(all_of(both.out()) == "one\ntwo\nthree\n");
-    CHECK(both.wait());
-    what.out = standard_stream::standard_output;
-    CHECK_THROWS_AS(process::start(what), std::invalid_argument);
+    process_options options = shell("echo one; echo two >&2; echo three");
+    options.out = standard_stream::pipe;
+    options.err = standard_stream::standard_output;
+    process program = process::start(options);
+    CHECK(all_of(program.out()) == "one\ntwo\nthree\n");
+    CHECK(program.wait());
+    options.out = standard_stream::standard_output;
+    CHECK_THROWS_AS(process::start(options), std::invalid_argument);
   });
 }
 
-TEST_CASE("a program is looked for in the PATH of the environment that it gets", "[process]") {
+TEST_CASE("process_options::environment has the PATH in which the program is searched",
+          "[process]") {
   run([] {
     const testing::scratch_directory scratch;
     const std::string& folder = scratch.name();
     const std::string path = folder + "/only-there";
     std::ofstream(path) << "#!/bin/sh\necho found\n";
     REQUIRE(::chmod(path.c_str(), 0755) == 0);
-    process_options what{.program = "only-there"};
-    CHECK(error_of([&] { process::start(what); }) == std::errc::no_such_file_or_directory);
-    what.environment = {"PATH=/nowhere:" + folder};
-    CHECK(run_command(what).out == "found\n");
-    what.environment = {"HOME=/"};  // without PATH: where the system's programs are
-    what.program = "true";
-    CHECK(run_command(what).status);
+    process_options options{.program = "only-there"};
+    CHECK(error_of([&] { process::start(options); }) == std::errc::no_such_file_or_directory);
+    options.environment = {"PATH=/nowhere:" + folder};
+    CHECK(run_command(options).out == "found\n");
+    options.environment = {"HOME=/"};  // without PATH: where the system's programs are
+    options.program = "true";
+    CHECK(run_command(options).status);
     REQUIRE(::chmod(path.c_str(), 0644) == 0);
-    what.program = "only-there";
-    what.environment = {"PATH=" + folder};
-    CHECK(error_of([&] { process::start(what); }) == std::errc::permission_denied);
+    options.program = "only-there";
+    options.environment = {"PATH=" + folder};
+    CHECK(error_of([&] { process::start(options); }) == std::errc::permission_denied);
   });
 }
 
-TEST_CASE("a program that is to die with its parent does so, however that one ends", "[process]") {
+TEST_CASE("process_options::die_with_parent ends the program however its parent ends",
+          "[process]") {
   if (testing::on_sim() || !child_may_begin_threads) return;
-  auto told = testing::make_pipe();
+  auto pipe = testing::make_pipe();
   const pid_t parent = ::fork();
   REQUIRE(parent >= 0);
   if (parent == 0) {
     run([&] {
-      process_options what = shell("echo $$ >&5; exec sleep 1000");
-      what.descriptors = {{told.second(), 5}};
-      what.die_with_parent = true;
-      const process bound = process::start(what);
+      process_options options = shell("echo $$ >&5; exec sleep 1000");
+      options.descriptors = {{pipe.second(), 5}};
+      options.die_with_parent = true;
+      const process program = process::start(options);
       sleep_for(1'000s);
     });
     ::_exit(0);
   }
-  told.close_second();
+  pipe.close_second();
   char text[32] = {};
-  REQUIRE(::read(told.first(), text, sizeof text - 1) > 0);
+  REQUIRE(::read(pipe.first(), text, sizeof text - 1) > 0);
   const pid_t child = std::atoi(text);
   REQUIRE(child > 0);
   std::this_thread::sleep_for(200ms);  // longer than threads of the parent may be idle
@@ -171,38 +173,38 @@ TEST_CASE("a program that is to die with its parent does so, however that one en
   ::kill(parent, SIGKILL);
   ::waitpid(parent, nullptr, 0);
   // Its end is told by the pipe, of which it has the last writing end.
-  CHECK(::read(told.first(), text, sizeof text) == 0);
+  CHECK(::read(pipe.first(), text, sizeof text) == 0);
 }
 
-TEST_CASE("a program that dies with its parent is started as any other", "[process]") {
+TEST_CASE("process_options::die_with_parent starts a program as any other", "[process]") {
   run([] {
-    process_options what = shell("pwd; echo $A; cat");
-    what.die_with_parent = true;
-    what.directory = "/usr";
-    what.environment = {"A=b", "PATH=/usr/bin:/bin"};
-    CHECK(run_command(what, "text").out == "/usr\nb\ntext");
-    what.directory = "/no/such/place";
-    CHECK(error_of([&] { process::start(what); }) == std::errc::no_such_file_or_directory);
-    what.directory = {};
-    what.program = "/etc/passwd";
-    CHECK(error_of([&] { process::start(what); }) == std::errc::permission_denied);
+    process_options options = shell("pwd; echo $A; cat");
+    options.die_with_parent = true;
+    options.directory = "/usr";
+    options.environment = {"A=b", "PATH=/usr/bin:/bin"};
+    CHECK(run_command(options, "text").out == "/usr\nb\ntext");
+    options.directory = "/no/such/place";
+    CHECK(error_of([&] { process::start(options); }) == std::errc::no_such_file_or_directory);
+    options.directory = {};
+    options.program = "/etc/passwd";
+    CHECK(error_of([&] { process::start(options); }) == std::errc::permission_denied);
     CHECK((::waitpid(-1, nullptr, WNOHANG) < 0 && errno == ECHILD));
   });
 }
 
-TEST_CASE("under a time limit that has passed no program is started", "[process]") {
+TEST_CASE("process::start() starts no program after the time limit has passed", "[process]") {
   if (testing::on_sim()) return;
   run([] {
     const testing::scratch_directory scratch;
     const std::string mark = scratch.name() + "/mark";
-    const bool left = move_on_after(1ms, [&] {
+    const bool finished = move_on_after(1ms, [&] {
       const auto end = std::chrono::steady_clock::now() + 5ms;
       while (std::chrono::steady_clock::now() < end) {
       }
-      process_options what = shell("touch " + mark);
-      process::start(what).wait();
+      process_options options = shell("touch " + mark);
+      process::start(options).wait();
     });
-    CHECK_FALSE(left);
+    CHECK_FALSE(finished);
     std::this_thread::sleep_for(20ms);
     CHECK_FALSE(scratch.has("mark"));
   });

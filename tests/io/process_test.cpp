@@ -36,9 +36,9 @@ process_options shell(const std::string& script) {
 
 /// A program that ends only by a signal, with all its pipes.
 process_options idle() {
-  process_options what{.program = "sleep", .args = {"1000"}};
-  what.in = what.out = what.err = standard_stream::pipe;
-  return what;
+  process_options options{.program = "sleep", .args = {"1000"}};
+  options.in = options.out = options.err = standard_stream::pipe;
+  return options;
 }
 
 /// Whether every child of this process has been reaped.
@@ -46,14 +46,14 @@ bool no_child_is_left() {
   return ::waitpid(-1, nullptr, WNOHANG) < 0 && errno == ECHILD;
 }
 
-std::string first_line(motet::pipe& from) {
-  reader in(from);
-  return std::string(in.line().value_or("(the end)"));
+std::string first_line(motet::pipe& output) {
+  reader input(output);
+  return std::string(input.line().value_or("(the end)"));
 }
 
 }  // namespace
 
-TEST_CASE("a program's end is told as it was", "[process]") {
+TEST_CASE("process::wait() returns the exit code or the signal", "[process]") {
   run([] {
     CHECK(process::start(shell("exit 0")).wait());
     const exit_status seven = process::start(shell("sleep 0.01; exit 7")).wait();
@@ -74,32 +74,32 @@ TEST_CASE("a program's end is told as it was", "[process]") {
   });
 }
 
-TEST_CASE("fibers run while a program does, and several may wait for its end", "[process]") {
+TEST_CASE("process::wait() blocks one fiber, and several may wait", "[process]") {
   run([] {
-    process_options what = shell("read line; exit 5");
-    what.in = standard_stream::pipe;
-    process both = process::start(what);
-    auto first = spin([&] { return both.wait().code; });
-    auto second = spin([&] { return both.wait().code; });
-    auto given_up = spin([&] { both.wait(); });
-    until_waiting(given_up);
-    CHECK(given_up.raise(oops()));
-    CHECK_THROWS_AS(given_up.await(), oops);
+    process_options options = shell("read line; exit 5");
+    options.in = standard_stream::pipe;
+    process program = process::start(options);
+    auto first = spin([&] { return program.wait().code; });
+    auto second = spin([&] { return program.wait().code; });
+    auto quitter = spin([&] { program.wait(); });
+    until_waiting(quitter);
+    CHECK(quitter.raise(oops()));
+    CHECK_THROWS_AS(quitter.await(), oops);
     sleep_for(1ms);
     CHECK(first.state() == fiber_state::waiting);
-    both.in().write_all("\n");
+    program.in().write_all("\n");
     CHECK(first.await() == 5);
     CHECK(second.await() == 5);
   });
 }
 
-TEST_CASE("the standard streams of a program", "[process]") {
+TEST_CASE("process_options::in, out and err are pipes, files or null", "[process]") {
   run([] {
-    const std::size_t before = testing::open_descriptors();
+    const std::size_t descriptors = testing::open_descriptors();
     {
-      process_options what{.program = "cat"};
-      what.in = what.out = standard_stream::pipe;
-      process cat = process::start(what);
+      process_options options{.program = "cat"};
+      options.in = options.out = standard_stream::pipe;
+      process cat = process::start(options);
       for (const char* word : {"one\n", "two\n"}) {
         cat.in().write_all(word);
         CHECK(first_line(cat.out()) + "\n" == word);
@@ -116,73 +116,73 @@ TEST_CASE("the standard streams of a program", "[process]") {
       swapped.out = standard_stream::pipe;
       swapped.err = standard_stream(target.native_handle());
       process last = process::start(swapped);
-      reader out(last.out());
-      CHECK(out.line() == "out");
-      CHECK(out.line() == "nothing");
+      reader lines(last.out());
+      CHECK(lines.line() == "out");
+      CHECK(lines.line() == "nothing");
       CHECK(last.wait());
       CHECK(target.size() == 4);
     }
-    CHECK(testing::open_descriptors() == before);
+    CHECK(testing::open_descriptors() == descriptors);
   });
 }
 
-TEST_CASE("a program has only its standard streams, its directory and its environment",
+TEST_CASE("process::start() passes only the standard streams, the directory and the environment",
           "[process]") {
   run([] {
     const fd leaks(::open("/dev/null", O_RDONLY));
     // The directory itself is open while ls reads it.
     CHECK(run_command({.program = "ls", .args = {"/proc/self/fd"}}).out == "0\n1\n2\n3\n");
-    process_options what = shell("pwd; echo $HOME$MORE");
-    what.directory = "/usr/bin";
-    what.environment = {"MORE=yes"};
-    what.program = "/bin/sh";
-    CHECK(run_command(what).out == "/usr/bin\nyes\n");
-    what.program = "./env";
-    what.args = {};
-    CHECK(run_command(what).out == "MORE=yes\n");
+    process_options options = shell("pwd; echo $HOME$MORE");
+    options.directory = "/usr/bin";
+    options.environment = {"MORE=yes"};
+    options.program = "/bin/sh";
+    CHECK(run_command(options).out == "/usr/bin\nyes\n");
+    options.program = "./env";
+    options.args = {};
+    CHECK(run_command(options).out == "MORE=yes\n");
   });
 }
 
-TEST_CASE("a program that cannot be started is an error of the parent", "[process]") {
+TEST_CASE("process::start() throws in the parent if the program cannot be started", "[process]") {
   run([] {
-    const std::size_t before = testing::open_descriptors();
+    const std::size_t descriptors = testing::open_descriptors();
     CHECK(error_of([] { process::start({.program = "no-such-program"}); }) ==
           std::errc::no_such_file_or_directory);
     CHECK(error_of([] { process::start({.program = "/etc/passwd"}); }) ==
           std::errc::permission_denied);
     CHECK(error_of([] { process::start({.program = "/"}); }) == std::errc::permission_denied);
-    process_options lost = shell("exit 0");
-    lost.directory = "/no/such/place";
-    CHECK(error_of([&] { process::start(lost); }) == std::errc::no_such_file_or_directory);
+    process_options options = shell("exit 0");
+    options.directory = "/no/such/place";
+    CHECK(error_of([&] { process::start(options); }) == std::errc::no_such_file_or_directory);
     try {
-      process::start(lost);
+      process::start(options);
     } catch (const std::system_error& refused) {
       CHECK(std::string(refused.what()).find("\"sh\" in \"/no/such/place\"") != std::string::npos);
     }
-    lost.directory.clear();
-    lost.out = standard_stream(987'654);
-    CHECK(error_of([&] { process::start(lost); }) == std::errc::bad_file_descriptor);
+    options.directory.clear();
+    options.out = standard_stream(987'654);
+    CHECK(error_of([&] { process::start(options); }) == std::errc::bad_file_descriptor);
     CHECK_THROWS_AS(process::start(shell(std::string("a\0b", 3))), std::invalid_argument);
-    process none;
-    CHECK_THROWS_AS(none.wait(), std::logic_error);
-    CHECK_THROWS_AS(none.in(), std::logic_error);
-    CHECK(none.native_handle() == -1);
+    process program;
+    CHECK_THROWS_AS(program.wait(), std::logic_error);
+    CHECK_THROWS_AS(program.in(), std::logic_error);
+    CHECK(program.native_handle() == -1);
     CHECK(no_child_is_left());
-    CHECK(testing::open_descriptors() == before);
+    CHECK(testing::open_descriptors() == descriptors);
   });
 }
 
-TEST_CASE("a program ends with its scope", "[process]") {
+TEST_CASE("process ends its program with its scope", "[process]") {
   run([] {
-    const std::size_t before = testing::open_descriptors();
+    const std::size_t descriptors = testing::open_descriptors();
     int number = 0;
     bool both_run = false;
     auto owner = spin([&] {
-      process one = process::start(idle());
-      number = one.id();
-      process moved = std::move(one);
-      one = process::start(idle());
-      CHECK(::kill(one.id(), 0) == 0);
+      process program = process::start(idle());
+      number = program.id();
+      process keeper = std::move(program);
+      program = process::start(idle());
+      CHECK(::kill(program.id(), 0) == 0);
       both_run = true;
       sleep();
     });
@@ -191,20 +191,21 @@ TEST_CASE("a program ends with its scope", "[process]") {
     CHECK_THROWS_AS(owner.await(), oops);
     CHECK(::kill(number, 0) < 0);
     CHECK(no_child_is_left());
-    CHECK(testing::open_descriptors() == before);
+    CHECK(testing::open_descriptors() == descriptors);
   });
 }
 
-TEST_CASE("signals reach a program, and a whole group if it has its own", "[process]") {
+TEST_CASE("process::signal() reaches the program, terminate() its whole group if it has one",
+          "[process]") {
   run([] {
-    process one = process::start(idle());
-    CHECK(one.signal(SIGUSR1));
-    CHECK(one.wait().signal == SIGUSR1);
+    process program = process::start(idle());
+    CHECK(program.signal(SIGUSR1));
+    CHECK(program.wait().signal == SIGUSR1);
 
-    process_options what = shell("sleep 1000 & echo $!; wait");
-    what.out = standard_stream::pipe;
-    what.new_group = true;
-    process leader = process::start(what);
+    process_options options = shell("sleep 1000 & echo $!; wait");
+    options.out = standard_stream::pipe;
+    options.new_group = true;
+    process leader = process::start(options);
     const int child = std::stoi(first_line(leader.out()));
     CHECK(::kill(child, 0) == 0);
     CHECK(leader.terminate().signal == SIGTERM);
@@ -213,68 +214,71 @@ TEST_CASE("signals reach a program, and a whole group if it has its own", "[proc
   });
 }
 
-TEST_CASE("a group ends with its process, though its leader has ended before", "[process]") {
+TEST_CASE("process_options::new_group ends the group though its leader has ended before",
+          "[process]") {
   run([] {
-    process_options what = shell("sleep 1000 & echo $!; exit 3");
-    what.out = standard_stream::pipe;
-    what.new_group = true;
+    process_options options = shell("sleep 1000 & echo $!; exit 3");
+    options.out = standard_stream::pipe;
+    options.new_group = true;
     const auto ends = [&](auto end) {
-      process leader = process::start(what);
+      process leader = process::start(options);
       motet::pipe lines = std::move(leader.out());
-      const int left = std::stoi(first_line(lines));
+      const int pid = std::stoi(first_line(lines));
       CHECK(leader.wait().code == 3);
       CHECK(leader.wait().code == 3);
-      CHECK(::kill(left, 0) == 0);
+      CHECK(::kill(pid, 0) == 0);
       end(leader);
       // Nothing writes to the pipe any more: the rest of the group is gone.
       CHECK(first_line(lines) == "(the end)");
     };
     ends([](process& leader) { leader = process(); });
     ends([](process& leader) { CHECK(leader.terminate().code == 3); });
-    ends([](process& leader) { const process moved = std::move(leader); });
+    ends([](process& leader) { const process keeper = std::move(leader); });
     CHECK(no_child_is_left());
-    CHECK_FALSE(move_on_after(20ms, [&] { run_command(what); }));  // waits for the pipe's end
+    CHECK_FALSE(move_on_after(20ms, [&] { run_command(options); }));  // waits for the pipe's end
     CHECK(no_child_is_left());
   });
 }
 
-TEST_CASE("a program that ignores SIGTERM is killed after its grace", "[process]") {
+TEST_CASE("process::terminate() kills a program that ignores SIGTERM after its grace",
+          "[process]") {
   run([] {
-    process_options what = shell("trap '' TERM; echo ready; while :; do sleep 0.01; done");
-    what.out = standard_stream::pipe;
-    what.err = standard_stream::null;
-    process stubborn = process::start(what);
+    process_options options = shell("trap '' TERM; echo ready; while :; do sleep 0.01; done");
+    options.out = standard_stream::pipe;
+    options.err = standard_stream::null;
+    process stubborn = process::start(options);
     CHECK(first_line(stubborn.out()) == "ready");
     CHECK(stubborn.terminate(30ms).signal == SIGKILL);
-    what.grace = 10ms;
+    options.grace = 10ms;
     {
-      process other = process::start(what);
-      CHECK(first_line(other.out()) == "ready");
+      process second = process::start(options);
+      CHECK(first_line(second.out()) == "ready");
     }
     CHECK(no_child_is_left());
   });
 }
 
-TEST_CASE("a program gets no blocked signals and no handler of ours", "[process]") {
+TEST_CASE("process::start() passes on no blocked signals and no handlers", "[process]") {
   run([] {
-    sigset_t all;
-    sigset_t before;
-    ::sigfillset(&all);
-    ::pthread_sigmask(SIG_BLOCK, &all, &before);
+    sigset_t mask;
+    sigset_t old_mask;
+    ::sigfillset(&mask);
+    ::pthread_sigmask(SIG_BLOCK, &mask, &old_mask);
     signal_set waits_for{SIGUSR1};
-    const command_result seen =
+    const command_result result =
         run_command({.program = "sed", .args = {"-n", "/SigBlk/p;/SigCgt/p", "/proc/self/status"}});
-    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
-    CHECK(seen.out == "SigBlk:\t0000000000000000\nSigCgt:\t0000000000000000\n");
+    ::pthread_sigmask(SIG_SETMASK, &old_mask, nullptr);
+    CHECK(result.out == "SigBlk:\t0000000000000000\nSigCgt:\t0000000000000000\n");
   });
 }
 
-TEST_CASE("a command's texts are gathered, within a limit and a time", "[process]") {
+TEST_CASE("run_command() gathers the output, within a limit and a time", "[process]") {
   run([] {
-    const command_result both = run_command(shell("cat; echo failed >&2; exit 4"), "some\ninput\n");
-    CHECK(both.status.code == 4);
-    CHECK(both.out == "some\ninput\n");
-    CHECK(both.err == "failed\n");
+    const command_result result =
+        run_command(shell("cat; echo failed >&2; exit 4"), "some\ninput\n");
+    CHECK(result.status.code == 4);
+    CHECK(result.out == "some\ninput\n");
+    CHECK(result.err == "failed\n");
     const std::string much(300'000, 'm');
     CHECK(run_command({.program = "cat"}, much).out == much);
     CHECK(run_command(shell("exit 0"), much).status);
@@ -285,60 +289,60 @@ TEST_CASE("a command's texts are gathered, within a limit and a time", "[process
   });
 }
 
-TEST_CASE("a process that is reaped by another call is told of", "[process]") {
+TEST_CASE("process::wait() throws if another call has reaped the process", "[process]") {
   run([] {
-    process lost = process::start(idle());
-    lost.signal(SIGTERM);
-    CHECK(::waitpid(lost.id(), nullptr, 0) == lost.id());
-    CHECK(error_of([&] { lost.wait(); }) == std::errc::no_child_process);
+    process program = process::start(idle());
+    program.signal(SIGTERM);
+    CHECK(::waitpid(program.id(), nullptr, 0) == program.id());
+    CHECK(error_of([&] { program.wait(); }) == std::errc::no_child_process);
   });
 }
 
-TEST_CASE("a program that ends unseen before it has a pidfd is told of", "[process]") {
+TEST_CASE("process::start() throws if the program ends unseen before it has a pidfd", "[process]") {
   run([] {
-    const auto before = ::signal(SIGCHLD, SIG_IGN);
-    motet::pipe begun = motet::pipe::open();
-    REQUIRE(::fcntl(begun.native_handle(SHUT_RD), F_SETFL, 0) == 0);
-    process_options what = shell("echo");
-    what.out = standard_stream(begun.native_handle(SHUT_WR));
+    const auto handler = ::signal(SIGCHLD, SIG_IGN);
+    motet::pipe echo_pipe = motet::pipe::open();
+    REQUIRE(::fcntl(echo_pipe.native_handle(SHUT_RD), F_SETFL, 0) == 0);
+    process_options options = shell("echo");
+    options.out = standard_stream(echo_pipe.native_handle(SHUT_WR));
     auto delay = spin([&] {  // keeps the thread until the program is gone
       char byte = 0;
-      while (::read(begun.native_handle(SHUT_RD), &byte, 1) < 0) CHECK(errno == EINTR);
+      while (::read(echo_pipe.native_handle(SHUT_RD), &byte, 1) < 0) CHECK(errno == EINTR);
       CHECK(::waitpid(-1, nullptr, 0) < 0);
     });
     std::error_code code;
     std::string text;
     try {
-      process::start(what);
+      process::start(options);
     } catch (const std::system_error& unseen) {
       code = unseen.code();
       text = unseen.what();
     }
     delay.await();
-    ::signal(SIGCHLD, before);
+    ::signal(SIGCHLD, handler);
     CHECK(code == std::errc::no_child_process);
     CHECK_THAT(text, Catch::Contains("\"sh\"") && Catch::Contains("SIGCHLD"));
   });
 }
 
-TEST_CASE("a forked child leaves its parent's program alone", "[process]") {
+TEST_CASE("process leaves its program alone in a forked child", "[process]") {
   run([] {
-    process ours = process::start(idle());
+    process program = process::start(idle());
     const pid_t child = ::fork();
     if (child == 0) {
       bool refused = false;
       try {
-        ours.wait();
+        program.wait();
       } catch (const std::logic_error&) {
         refused = true;
       }
-      ours = process();
+      program = process();
       ::_exit(refused ? 0 : 1);
     }
-    int how = 0;
-    REQUIRE(::waitpid(child, &how, 0) == child);
-    CHECK(how == 0);
-    CHECK(ours.signal(0));
+    int status = 0;
+    REQUIRE(::waitpid(child, &status, 0) == child);
+    CHECK(status == 0);
+    CHECK(program.signal(0));
   });
 }
 
@@ -353,9 +357,10 @@ int refuse(const char* call) noexcept {
 
 }  // namespace
 
-TEST_CASE("without descriptors or memory no program is left half started", "[process]") {
+TEST_CASE("process::start() leaves no program half started without descriptors or memory",
+          "[process]") {
   run([] {
-    const std::size_t before = testing::open_descriptors();
+    const std::size_t descriptors = testing::open_descriptors();
     for (const char* call : {"pipe2", "fcntl", "posix_spawn", "pidfd_open"}) {
       INFO(call);
       refused_call = call;
@@ -364,91 +369,94 @@ TEST_CASE("without descriptors or memory no program is left half started", "[pro
       detail::faults::choose = nullptr;
       CHECK(no_child_is_left());
     }
-    CHECK(testing::open_descriptors() == before);
+    CHECK(testing::open_descriptors() == descriptors);
   });
 }
 
-TEST_CASE("a number without a process gets no signal", "[process]") {
+TEST_CASE("process::start() sends no signal to a number without a process", "[process]") {
   run([] {
-    motet::pipe to = motet::pipe::open();
-    motet::pipe from = motet::pipe::open();
-    for (const int each : {to.native_handle(SHUT_RD), from.native_handle(SHUT_WR)}) {
-      REQUIRE(::fcntl(each, F_SETFL, 0) == 0);
+    motet::pipe input_pipe = motet::pipe::open();
+    motet::pipe output_pipe = motet::pipe::open();
+    for (const int fd : {input_pipe.native_handle(SHUT_RD), output_pipe.native_handle(SHUT_WR)}) {
+      REQUIRE(::fcntl(fd, F_SETFL, 0) == 0);
     }
-    process_options what = shell("read line; echo $line");
-    what.in = standard_stream(to.native_handle(SHUT_RD));
-    what.out = standard_stream(from.native_handle(SHUT_WR));
+    process_options options = shell("read line; echo $line");
+    options.in = standard_stream(input_pipe.native_handle(SHUT_RD));
+    options.out = standard_stream(output_pipe.native_handle(SHUT_WR));
     detail::faults::choose = [](const char* call) noexcept {
       return std::string_view(call) == "pidfd_open" ? ESRCH : 0;
     };
-    CHECK(error_of([&] { process::start(what); }) == std::errc::no_child_process);
+    CHECK(error_of([&] { process::start(options); }) == std::errc::no_child_process);
     detail::faults::choose = nullptr;
-    from.shutdown(SHUT_WR);
-    to.write_all("it runs\n");
-    CHECK(first_line(from) == "it runs");
+    output_pipe.shutdown(SHUT_WR);
+    input_pipe.write_all("it runs\n");
+    CHECK(first_line(output_pipe) == "it runs");
     CHECK(::waitpid(-1, nullptr, 0) > 0);
   });
 }
 #endif
 
-TEST_CASE("a supervisor starts a program again until it ends well", "[process][supervise]") {
+TEST_CASE("supervise() restarts a process until it ends well", "[process][supervise]") {
   run([] {
     const scratch_name count;
     const std::string name(std::string_view{count});
     int starts = 0;
-    supervise_options how;
-    how.restarts = 10;
-    how.delay = 0ms;
-    supervise(how, child_spec{.name = "worker", .restart = restart_policy::on_failure, .make = [&] {
-                                ++starts;
-                                process worker = process::start(shell(
-                                    "echo x >> " + name + "; [ $(wc -l < " + name + ") = 3 ]"));
-                                if (!worker.wait()) throw oops();
-                              }});
+    supervise_options options;
+    options.restarts = 10;
+    options.delay = 0ms;
+    supervise(options,
+              child_spec{.name = "worker", .restart = restart_policy::on_failure, .make = [&] {
+                           ++starts;
+                           process worker = process::start(
+                               shell("echo x >> " + name + "; [ $(wc -l < " + name + ") = 3 ]"));
+                           if (!worker.wait()) throw oops();
+                         }});
     CHECK(starts == 3);
     CHECK(no_child_is_left());
   });
 }
 
-TEST_CASE("a hundred programs at a time leave neither zombies nor descriptors", "[process]") {
+TEST_CASE("run_command() leaves no zombies or descriptors after a hundred programs at a time",
+          "[process]") {
   run([] {
-    const std::size_t before = testing::open_descriptors();
-    group all;
-    int ended = 0;
+    const std::size_t descriptors = testing::open_descriptors();
+    group runners;
+    int successes = 0;
     const auto count = testing::scaled(400, 60);
     for (std::size_t i = 0; i < count; ++i) {
-      all.spin([&, i] {
-        const command_result one = run_command(
+      runners.spin([&, i] {
+        const command_result result = run_command(
             shell("read x; echo $x; exit " + std::to_string(i % 100)), std::to_string(i) + "\n");
-        if (one.out == std::to_string(i) + "\n" && one.status.code == static_cast<int>(i % 100)) {
-          ++ended;
+        if (result.out == std::to_string(i) + "\n" &&
+            result.status.code == static_cast<int>(i % 100)) {
+          ++successes;
         }
       });
     }
-    all.await_all();
-    CHECK(ended == static_cast<int>(count));
+    runners.await_all();
+    CHECK(successes == static_cast<int>(count));
     CHECK(no_child_is_left());
-    CHECK(testing::open_descriptors() == before);
+    CHECK(testing::open_descriptors() == descriptors);
   });
 }
 
-TEST_CASE("a process may be destroyed while fibers wait for its end", "[process]") {
+TEST_CASE("process may be destroyed while fibers wait for its end", "[process]") {
   run([] {
-    std::optional<process> one(process::start(idle()));
-    auto waiting = spin([&] { return one->wait().signal; });
-    until_waiting(waiting);
-    one.reset();
-    CHECK(waiting.await() == SIGTERM);
+    std::optional<process> program(process::start(idle()));
+    auto waiter = spin([&] { return program->wait().signal; });
+    until_waiting(waiter);
+    program.reset();
+    CHECK(waiter.await() == SIGTERM);
   });
 }
 
-TEST_CASE("a process is ended also where its fiber is terminated", "[process]") {
+TEST_CASE("process ends its program also where its fiber is terminated", "[process]") {
   run([] {
     process_options stubborn = shell("trap '' TERM; while :; do sleep 0.05; done");
     stubborn.grace = 100ms;
     bool leaves = false;
     auto owner = spin([&] {
-      const process one = process::start(stubborn);
+      const process program = process::start(stubborn);
       sleep_for(5ms);
       leaves = true;
     });
@@ -460,16 +468,16 @@ TEST_CASE("a process is ended also where its fiber is terminated", "[process]") 
   });
 }
 
-TEST_CASE("a process may be moved or destroyed while a fiber terminates it", "[process]") {
+TEST_CASE("process may be moved or destroyed while a fiber terminates it", "[process]") {
   run([] {
     for (const bool moves : {false, true}) {
       std::optional<process> program = process::start(idle());
-      auto ending = spin([&] { return program->terminate(10s); });
-      until_waiting(ending);
-      std::optional<process> kept;
-      if (moves) kept = std::move(*program);
+      auto finisher = spin([&] { return program->terminate(10s); });
+      until_waiting(finisher);
+      std::optional<process> target;
+      if (moves) target = std::move(*program);
       program.reset();
-      CHECK(ending.await().signal != 0);
+      CHECK(finisher.await().signal != 0);
       CHECK(no_child_is_left());
     }
   });

@@ -42,11 +42,11 @@ class scratch_directory {
 class scratch_name {
  public:
   scratch_name() {
-    std::string made = std::filesystem::temp_directory_path() / "motet-file-XXXXXX";
-    const fd unused(::mkostemp(made.data(), O_CLOEXEC));
+    std::string name = std::filesystem::temp_directory_path() / "motet-file-XXXXXX";
+    const fd unused(::mkostemp(name.data(), O_CLOEXEC));
     REQUIRE(unused);
-    ::unlink(made.c_str());
-    text_ = made;
+    ::unlink(name.c_str());
+    text_ = name;
   }
   scratch_name(const scratch_name&) = delete;
   scratch_name& operator=(const scratch_name&) = delete;

@@ -23,7 +23,7 @@ class scripted_stream {
   /// The next call fails once.
   void fail_next(std::errc error) { failure_ = std::make_error_code(error); }
   /// A write takes at most so many bytes.
-  void take_at_most(std::size_t bytes) { most_ = bytes; }
+  void take_at_most(std::size_t bytes) { limit_ = bytes; }
 
   std::size_t read(std::span<std::byte> room) {
     std::error_code error;
@@ -45,7 +45,7 @@ class scripted_stream {
   std::size_t write(std::span<const std::byte> bytes, std::error_code& error) {
     error = std::exchange(failure_, {});
     if (error) return 0;
-    const std::size_t size = std::min(bytes.size(), most_);
+    const std::size_t size = std::min(bytes.size(), limit_);
     writes.emplace_back(reinterpret_cast<const char*>(bytes.data()), size);
     return size;
   }
@@ -60,14 +60,14 @@ class scripted_stream {
 
   /// Bytes that are still to be read.
   std::size_t left() const {
-    std::size_t all = 0;
-    for (const std::string& each : parts_) all += each.size();
-    return all;
+    std::size_t size = 0;
+    for (const std::string& part : parts_) size += part.size();
+    return size;
   }
   std::string written() const {
-    std::string all;
-    for (const std::string& each : writes) all += each;
-    return all;
+    std::string text;
+    for (const std::string& part : writes) text += part;
+    return text;
   }
 
   std::vector<std::string> writes;  // one for each call
@@ -77,7 +77,7 @@ class scripted_stream {
  private:
   std::deque<std::string> parts_;
   std::error_code failure_;
-  std::size_t most_ = static_cast<std::size_t>(-1);
+  std::size_t limit_ = static_cast<std::size_t>(-1);
 };
 
 }  // namespace testing

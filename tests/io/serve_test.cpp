@@ -48,9 +48,9 @@ namespace {
 
 /// Whether a dump says of the fiber that runs that it was spun at `site`.
 bool is_spun_at(const std::string& site) {
-  std::ostringstream out;
-  dump(out);
-  std::istringstream lines(out.str());
+  std::ostringstream text;
+  dump(text);
+  std::istringstream lines(text.str());
   for (std::string line; std::getline(lines, line);) {
     if (line.find("running") != line.npos) return line.find(site + ':') != line.npos;
   }
@@ -61,14 +61,14 @@ constexpr call_site elsewhere{"elsewhere.cpp", 7};
 
 }  // namespace
 
-TEST_CASE("a connection's fiber is spun where serve() was called", "[net]") {
+TEST_CASE("tcp_listener::serve() spins a connection's fiber at the site of its caller", "[net]") {
   run([] {
-    std::atomic<int> shown = 0;
+    std::atomic<int> matches = 0;
     const auto look_for = [&](const std::string& site) {
-      return [&shown, site](const auto&) { shown += is_spun_at(site) ? 1 : 0; };
+      return [&matches, site](const auto&) { matches += is_spun_at(site) ? 1 : 0; };
     };
-    const auto here = look_for("serve_test.cpp");
-    const auto there = look_for("elsewhere.cpp");
+    const auto local_handler = look_for("serve_test.cpp");
+    const auto elsewhere_handler = look_for("elsewhere.cpp");
     const auto visit = [&](const auto& serve) {
       tcp_listener listener(endpoint::loopback(0));
       group servers;
@@ -76,42 +76,44 @@ TEST_CASE("a connection's fiber is spun where serve() was called", "[net]") {
       tcp_stream peer = tcp_stream::connect(listener.local_endpoint());
       CHECK(read_to_end(peer).empty());
     };
-    visit([&](tcp_listener& by) { by.serve(here); });
-    visit([&](tcp_listener& by) { by.serve({.name = "guest"}, here); });
-    visit([&](tcp_listener& by) { by.serve(there, {}, elsewhere); });
-    visit([&](tcp_listener& by) { by.serve(net::serve_options(), there, elsewhere); });
-    CHECK(shown == 4);
+    visit([&](tcp_listener& listener) { listener.serve(local_handler); });
+    visit([&](tcp_listener& listener) { listener.serve({.name = "guest"}, local_handler); });
+    visit([&](tcp_listener& listener) { listener.serve(elsewhere_handler, {}, elsewhere); });
+    visit([&](tcp_listener& listener) {
+      listener.serve(net::serve_options(), elsewhere_handler, elsewhere);
+    });
+    CHECK(matches == 4);
 
     thread_pool pool(1);
-    visit([&](tcp_listener& by) { by.serve(pool, {}, there, elsewhere); });
-    const endpoint where = free_port();
+    visit([&](tcp_listener& listener) { listener.serve(pool, {}, elsewhere_handler, elsewhere); });
+    const endpoint address = free_port();
     group servers;
     servers.spin({.transient = true},
-                 [&] { tcp_listener::serve(pool, where, {}, there, elsewhere); });
-    tcp_stream guest = connect_when_served(where);
+                 [&] { tcp_listener::serve(pool, address, {}, elsewhere_handler, elsewhere); });
+    tcp_stream guest = connect_when_served(address);
     CHECK(read_to_end(guest).empty());
-    CHECK(shown >= 6);  // a connection made in vain is one more
+    CHECK(matches >= 6);  // a connection made in vain is one more
 
-    const testing::scratch_directory in;
-    net::unix_listener local(endpoint::unix_path(in.name() + "/socket"));
+    const testing::scratch_directory root;
+    net::unix_listener local(endpoint::unix_path(root.name() + "/socket"));
     group local_server;
-    local_server.spin({.transient = true}, [&] { local.serve(there, {}, elsewhere); });
-    shown = 0;
+    local_server.spin({.transient = true}, [&] { local.serve(elsewhere_handler, {}, elsewhere); });
+    matches = 0;
     auto peer = net::unix_stream::connect(local.local_endpoint());
     std::byte end[1];
     CHECK(peer.read(end) == 0);
-    CHECK(shown == 1);
+    CHECK(matches == 1);
   });
 }
 
-TEST_CASE("a server outlives an on_error that throws", "[net]") {
+TEST_CASE("tcp_listener::serve() goes on though on_error throws", "[net]") {
   int unhandled = 0;
-  options chosen;
-  chosen.on_unhandled = [&](const std::exception_ptr&) { ++unhandled; };
-  run(chosen, [&] {
+  options settings;
+  settings.on_unhandled = [&](const std::exception_ptr&) { ++unhandled; };
+  run(settings, [&] {
     tcp_listener listener(endpoint::loopback(0));
     group server;
-    auto serving = server.spin([&] {
+    auto acceptor = server.spin([&] {
       listener.serve([](const tcp_stream&) { throw std::runtime_error("handler"); },
                      [](const std::exception_ptr&) { throw std::runtime_error("on_error"); });
     });
@@ -119,35 +121,35 @@ TEST_CASE("a server outlives an on_error that throws", "[net]") {
       tcp_stream peer = tcp_stream::connect(listener.local_endpoint());
       CHECK(read_to_end(peer).empty());
     }
-    CHECK(serving.state() == fiber_state::waiting);
-    serving.cancel();
+    CHECK(acceptor.state() == fiber_state::waiting);
+    acceptor.cancel();
   });
   CHECK(unhandled == 2);
 }
 
-TEST_CASE("serve runs a fiber for each connection, all at once", "[net]") {
+TEST_CASE("tcp_listener::serve() runs a fiber for each connection, all at once", "[net]") {
   run([] {
     tcp_listener listener(endpoint::loopback(0));
-    const endpoint where = listener.local_endpoint();
-    auto serving = spin([&] { listener.serve(echo); });
+    const endpoint address = listener.local_endpoint();
+    auto server = spin([&] { listener.serve(echo); });
     std::vector<tcp_stream> clients;
-    for (int i = 0; i < 20; ++i) clients.push_back(tcp_stream::connect(where));
+    for (int i = 0; i < 20; ++i) clients.push_back(tcp_stream::connect(address));
     for (int round = 0; round < 3; ++round) {
-      for (tcp_stream& each : clients) CHECK(echoes(each, "round " + std::to_string(round)));
+      for (tcp_stream& client : clients) CHECK(echoes(client, "round " + std::to_string(round)));
     }
-    serving.cancel();
-    CHECK_THROWS_AS(serving.await(), fiber_cancelled);
-    for (tcp_stream& each : clients) CHECK(read_to_end(each).empty());
+    server.cancel();
+    CHECK_THROWS_AS(server.await(), fiber_cancelled);
+    for (tcp_stream& client : clients) CHECK(read_to_end(client).empty());
   });
 }
 
-TEST_CASE("a handler that fails ends its own connection and is reported", "[net]") {
+TEST_CASE("tcp_listener::serve() reports a handler that fails, and ends its connection", "[net]") {
   run([] {
     tcp_listener listener(endpoint::loopback(0));
-    const endpoint where = listener.local_endpoint();
+    const endpoint address = listener.local_endpoint();
     std::vector<std::string> failures;
-    group both;
-    auto serving = both.spin([&] {
+    group servers;
+    auto server = servers.spin([&] {
       listener.serve(
           [](tcp_stream peer) {
             const std::string text = read_text(peer);
@@ -162,22 +164,23 @@ TEST_CASE("a handler that fails ends its own connection and is reported", "[net]
             }
           });
     });
-    tcp_stream good = tcp_stream::connect(where);
+    tcp_stream good = tcp_stream::connect(address);
     for (int i = 0; i < 3; ++i) {
-      tcp_stream bad = tcp_stream::connect(where);
+      tcp_stream bad = tcp_stream::connect(address);
       bad.write_all(bytes_of("fail"));
       CHECK(read_to_end(bad).empty());
     }
     CHECK(echoes(good, "still here"));
     CHECK(failures == std::vector<std::string>(3, "as it was told"));
-    serving.cancel();
+    server.cancel();
   });
 }
 
-TEST_CASE("a child that a handler leaves behind ends with it, and may fail", "[net]") {
+TEST_CASE("tcp_listener::serve() ends and reports the children that a handler leaves behind",
+          "[net]") {
   run([] {
     tcp_listener listener(endpoint::loopback(0));
-    const endpoint where = listener.local_endpoint();
+    const endpoint address = listener.local_endpoint();
     int failures = 0;
     const auto fails_at_its_end = [] {
       try {
@@ -186,7 +189,7 @@ TEST_CASE("a child that a handler leaves behind ends with it, and may fail", "[n
         throw std::runtime_error("at its end");
       }
     };
-    auto serving = spin([&] {
+    auto server = spin([&] {
       listener.serve(
           [&](tcp_stream peer) {
             spin(fails_at_its_end);
@@ -197,29 +200,29 @@ TEST_CASE("a child that a handler leaves behind ends with it, and may fail", "[n
           [&](const std::exception_ptr&) { ++failures; });
     });
     for (const char* text : {"go", "fail"}) {
-      tcp_stream peer = tcp_stream::connect(where);
+      tcp_stream peer = tcp_stream::connect(address);
       peer.write_all(bytes_of(text));
       CHECK(read_to_end(peer).empty());
       snooze();
     }
     CHECK(failures == 5);
-    const tcp_stream cut = tcp_stream::connect(where);
+    const tcp_stream last_peer = tcp_stream::connect(address);
     sleep_for(1ms);
-    serving.cancel();
-    CHECK_THROWS_AS(serving.await(), fiber_cancelled);
+    server.cancel();
+    CHECK_THROWS_AS(server.await(), fiber_cancelled);
     CHECK(failures == 7);
   });
 }
 
-TEST_CASE("without anybody to tell, failures are reported once per kind and counted at the end",
+TEST_CASE("tcp_listener::serve() without on_error reports each kind of failure once, with a count",
           "[net]") {
   std::vector<std::string> notices;
-  options chosen;
-  chosen.on_notice = [&](std::string_view line) { notices.emplace_back(line); };
-  run(chosen, [&] {
+  options settings;
+  settings.on_notice = [&](std::string_view line) { notices.emplace_back(line); };
+  run(settings, [&] {
     tcp_listener listener(endpoint::loopback(0));
-    const endpoint where = listener.local_endpoint();
-    auto serving = spin([&] {
+    const endpoint address = listener.local_endpoint();
+    auto server = spin([&] {
       listener.serve([](tcp_stream peer) {
         const std::string text = read_text(peer);
         if (text == "r") throw std::runtime_error("boom");
@@ -228,13 +231,13 @@ TEST_CASE("without anybody to tell, failures are reported once per kind and coun
       });
     });
     for (const char* kind : {"r", "l", "r", "i", "r", "l"}) {
-      tcp_stream peer = tcp_stream::connect(where);
+      tcp_stream peer = tcp_stream::connect(address);
       peer.write_all(bytes_of(kind));
       CHECK(read_to_end(peer).empty());
     }
     CHECK(notices.size() == 3);
-    serving.cancel();
-    CHECK_THROWS_AS(serving.await(), fiber_cancelled);
+    server.cancel();
+    CHECK_THROWS_AS(server.await(), fiber_cancelled);
   });
   const auto count = [&](std::string_view text) {
     return std::count_if(notices.begin(), notices.end(), [&](const std::string& line) {
@@ -249,12 +252,12 @@ TEST_CASE("without anybody to tell, failures are reported once per kind and coun
   CHECK(notices.size() == 5);
 }
 
-TEST_CASE("a served fiber that is cancelled is no failure", "[net]") {
+TEST_CASE("tcp_listener::serve() does not report a handler that was cancelled", "[net]") {
   run([] {
     tcp_listener listener(endpoint::loopback(0));
     int failures = 0;
     fiber_ref handler;
-    auto serving = spin([&] {
+    auto server = spin([&] {
       listener.serve(
           [&](tcp_stream peer) {
             handler = current();
@@ -267,77 +270,78 @@ TEST_CASE("a served fiber that is cancelled is no failure", "[net]") {
     handler.cancel();
     CHECK(read_to_end(first).empty());
     tcp_stream second = tcp_stream::connect(listener.local_endpoint());
-    const fiber_ref before = handler;
-    while (handler == before) snooze();
+    const fiber_ref first_handler = handler;
+    while (handler == first_handler) snooze();
     CHECK(failures == 0);
-    serving.cancel();
-    CHECK_THROWS_AS(serving.await(), fiber_cancelled);
+    server.cancel();
+    CHECK_THROWS_AS(server.await(), fiber_cancelled);
     CHECK(failures == 0);
   });
 }
 
-TEST_CASE("serve refuses a listener on which another thread accepts", "[net]") {
+TEST_CASE("tcp_listener::serve() throws for a listener on which another thread accepts", "[net]") {
   run([] {
     tcp_listener listener(endpoint::loopback(0));
-    motet::thread there([&] { listener.accept(); });
-    there.call([] {});  // runs when the thread's function waits
+    motet::thread worker([&] { listener.accept(); });
+    worker.call([] {});  // runs when the thread's function waits
     CHECK_THROWS_AS(listener.serve([](tcp_stream) {}), std::logic_error);
-    there.cancel();
-    CHECK_THROWS_AS(there.await(), fiber_cancelled);
+    worker.cancel();
+    CHECK_THROWS_AS(worker.await(), fiber_cancelled);
   });
 }
 
-TEST_CASE("a deadline ends serve once every connection's clean-up has run", "[net]") {
+TEST_CASE("tcp_listener::serve() ends at a deadline once every connection has cleaned up",
+          "[net]") {
   struct farewell {
     int& open;
-    int& closed;
-    farewell(int& o, int& c) : open(o), closed(c) { ++open; }
+    int& closings;
+    farewell(int& o, int& c) : open(o), closings(c) { ++open; }
     farewell(const farewell&) = delete;
     farewell& operator=(const farewell&) = delete;
     ~farewell() {
       snooze();  // clean-up may switch
-      ++closed;
+      ++closings;
     }
   };
   for (const bool by_deadline : {true, false}) {
     run([&] {
       tcp_listener listener(endpoint::loopback(0));
-      const endpoint where = listener.local_endpoint();
+      const endpoint address = listener.local_endpoint();
       std::vector<tcp_stream> clients;
-      for (int i = 0; i < 50; ++i) clients.push_back(tcp_stream::connect(where));
-      int opened = 0;
-      int closed = 0;
+      for (int i = 0; i < 50; ++i) clients.push_back(tcp_stream::connect(address));
+      int openings = 0;
+      int closings = 0;
       const auto serve_all = [&] {
         listener.serve([&](tcp_stream peer) {
-          const farewell guard(opened, closed);
+          const farewell guard(openings, closings);
           read_text(peer);
         });
       };
       if (by_deadline) {
         CHECK_FALSE(move_on_after(10ms, serve_all));
-        CHECK(opened > 0);
+        CHECK(openings > 0);
       } else {
-        auto serving = spin(serve_all);
-        while (opened < 50) snooze();
-        serving.cancel();
-        CHECK_THROWS_AS(serving.await(), fiber_cancelled);
+        auto server = spin(serve_all);
+        while (openings < 50) snooze();
+        server.cancel();
+        CHECK_THROWS_AS(server.await(), fiber_cancelled);
       }
-      CHECK(closed == opened);
+      CHECK(closings == openings);
       listener.close();
-      for (tcp_stream& each : clients) {
+      for (tcp_stream& client : clients) {
         std::error_code error;
         std::byte byte[1];
-        CHECK(each.read(byte, error) == 0);
+        CHECK(client.read(byte, error) == 0);
       }
     });
   }
 }
 
-TEST_CASE("a handler that fails while serve ends is reported too", "[net]") {
+TEST_CASE("tcp_listener::serve() reports a handler that fails while serve() ends", "[net]") {
   run([] {
     tcp_listener listener(endpoint::loopback(0));
     std::vector<std::string> failures;
-    auto serving = spin([&] {
+    auto server = spin([&] {
       listener.serve(
           [](tcp_stream peer) {
             try {
@@ -357,25 +361,25 @@ TEST_CASE("a handler that fails while serve ends is reported too", "[net]") {
     tcp_stream first = tcp_stream::connect(listener.local_endpoint());
     tcp_stream second = tcp_stream::connect(listener.local_endpoint());
     for (int i = 0; i < 300; ++i) snooze();
-    serving.cancel();
-    CHECK_THROWS_AS(serving.await(), fiber_cancelled);
+    server.cancel();
+    CHECK_THROWS_AS(server.await(), fiber_cancelled);
     CHECK(failures == std::vector<std::string>(2, "on the way out"));
   });
 }
 
-TEST_CASE("a connection taken at the moment serve ends is closed, never lost", "[net]") {
+TEST_CASE("tcp_listener::serve() closes a connection that it accepts while it ends", "[net]") {
   run([] {
-    const std::size_t before = testing::open_descriptors();
+    const std::size_t descriptors = testing::open_descriptors();
     const std::size_t rounds = testing::scaled(2'000, testing::under_tsan ? 100 : 500);
     for (std::size_t round = 0; round < rounds; ++round) {
       tcp_listener listener(endpoint::loopback(0));
-      auto serving = spin([&] { listener.serve(echo); });
-      until_waiting(serving);
+      auto server = spin([&] { listener.serve(echo); });
+      until_waiting(server);
       tcp_stream peer = tcp_stream::connect(listener.local_endpoint());
       for (std::size_t i = 0; i < round % 8; ++i) snooze();
-      serving.cancel();
+      server.cancel();
       try {
-        serving.await();
+        server.await();
       } catch (const fiber_cancelled&) {
       }
       listener.close();
@@ -383,11 +387,11 @@ TEST_CASE("a connection taken at the moment serve ends is closed, never lost", "
       std::byte byte[1];
       REQUIRE(peer.read(byte, error) == 0);
     }
-    CHECK(testing::open_descriptors() == before);
+    CHECK(testing::open_descriptors() == descriptors);
   });
 }
 
-TEST_CASE("of a thousand connections one is reset in mid-message and the others go on", "[net]") {
+TEST_CASE("tcp_listener::serve() goes on when one of a thousand connections is reset", "[net]") {
   rlimit limit{};
   ::getrlimit(RLIMIT_NOFILE, &limit);
   const rlimit raised{std::max<rlim_t>(limit.rlim_cur, std::min<rlim_t>(limit.rlim_max, 4'096)),
@@ -397,9 +401,9 @@ TEST_CASE("of a thousand connections one is reset in mid-message and the others 
   const std::size_t count = testing::under_tsan ? std::min<std::size_t>(fitting, 200) : fitting;
   run([&] {
     tcp_listener listener(endpoint::loopback(0), {.backlog = 4'096});
-    const endpoint where = listener.local_endpoint();
+    const endpoint address = listener.local_endpoint();
     std::vector<std::string> failures;
-    auto serving = spin([&] {
+    auto server = spin([&] {
       listener.serve(
           [](tcp_stream peer) {
             std::array<std::byte, 8> message;
@@ -421,7 +425,7 @@ TEST_CASE("of a thousand connections one is reset in mid-message and the others 
     group clients;
     for (std::size_t i = 0; i < count; ++i) {
       clients.spin([&, i] {
-        tcp_stream stream = tcp_stream::connect(where);
+        tcp_stream stream = tcp_stream::connect(address);
         if (!echoes(stream, "first...")) return;
         ++connected;
         while (connected < count) snooze();  // all of them are open at once
@@ -439,19 +443,20 @@ TEST_CASE("of a thousand connections one is reset in mid-message and the others 
     while (failures.empty()) snooze();
     CHECK(failures ==
           std::vector<std::string>{std::make_error_code(std::errc::connection_reset).message()});
-    serving.cancel();
-    CHECK_THROWS_AS(serving.await(), fiber_cancelled);
+    server.cancel();
+    CHECK_THROWS_AS(server.await(), fiber_cancelled);
   });
   ::setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-TEST_CASE("a server that runs out of descriptors waits and goes on when there are some", "[net]") {
+TEST_CASE("tcp_listener::serve() waits when descriptors run out, and goes on when there are some",
+          "[net]") {
   run([] {
     tcp_listener listener(endpoint::loopback(0));
-    const endpoint where = listener.local_endpoint();
+    const endpoint address = listener.local_endpoint();
     std::size_t served = 0;
     int failures = 0;
-    auto serving = spin([&] {
+    auto server = spin([&] {
       listener.serve(
           [&](tcp_stream peer) {
             ++served;
@@ -459,7 +464,7 @@ TEST_CASE("a server that runs out of descriptors waits and goes on when there ar
           },
           [&](const std::exception_ptr&) { ++failures; });
     });
-    tcp_stream early = tcp_stream::connect(where);
+    tcp_stream early = tcp_stream::connect(address);
     CHECK(echoes(early, "early"));
 
     std::vector<tcp_stream> late;
@@ -467,34 +472,34 @@ TEST_CASE("a server that runs out of descriptors waits and goes on when there ar
       std::vector<fd> sockets;  // made while there are descriptors
       for (int i = 0; i < 3; ++i) sockets.push_back(testing::make_tcp_socket());
       const lower_limit few(RLIMIT_NOFILE, 3);
-      for (fd& each : sockets) {
-        io::connect(each.get(), where.address(), where.length());
-        late.emplace_back(std::move(each));
+      for (fd& socket : sockets) {
+        io::connect(socket.get(), address.address(), address.length());
+        late.emplace_back(std::move(socket));
       }
       sleep_for(10ms);
       CHECK(served <= 2);  // a ring's accept that was under way goes by the limit before
       CHECK(echoes(early, "meanwhile"));
     }
-    for (tcp_stream& each : late) CHECK(echoes(each, "late"));
+    for (tcp_stream& peer : late) CHECK(echoes(peer, "late"));
     CHECK(served == 4);
     CHECK(failures == 0);
-    tcp_stream last = tcp_stream::connect(where);
+    tcp_stream last = tcp_stream::connect(address);
     CHECK(echoes(last, "last"));
-    serving.cancel();
-    CHECK_THROWS_AS(serving.await(), fiber_cancelled);
+    server.cancel();
+    CHECK_THROWS_AS(server.await(), fiber_cancelled);
   });
 }
 
-TEST_CASE("a connection without a stack for its handler is closed, told of, and the only one",
+TEST_CASE("tcp_listener::serve() reports and closes a connection without a stack for its handler",
           "[net]") {
-  options chosen;
-  chosen.stack_size = std::size_t{512} << 20;  // a mapping of its own for each handler
-  run(chosen, [] {
+  options settings;
+  settings.stack_size = std::size_t{512} << 20;  // a mapping of its own for each handler
+  run(settings, [] {
     tcp_listener listener(endpoint::loopback(0));
-    const endpoint where = listener.local_endpoint();
+    const endpoint address = listener.local_endpoint();
     int without_stack = 0;
     const std::size_t small = std::size_t{64} * 1024;
-    auto serving = spin({.name = "server", .stack_size = small}, [&] {
+    auto server = spin({.name = "server", .stack_size = small}, [&] {
       listener.serve(echo, [&](const std::exception_ptr& error) {
         try {
           std::rethrow_exception(error);
@@ -508,30 +513,30 @@ TEST_CASE("a connection without a stack for its handler is closed, told of, and 
     const auto mapped = pages * static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
     {
       const lower_limit little(RLIMIT_AS, mapped + (std::size_t{64} << 20));
-      tcp_stream refused = tcp_stream::connect(where);
+      tcp_stream refused = tcp_stream::connect(address);
       CHECK(read_to_end(refused).empty());
       CHECK(without_stack == 1);
     }
-    tcp_stream fine = tcp_stream::connect(where);
+    tcp_stream fine = tcp_stream::connect(address);
     CHECK(echoes(fine, "fine"));
     CHECK(without_stack == 1);
-    serving.cancel();
-    CHECK_THROWS_AS(serving.await(), fiber_cancelled);
+    server.cancel();
+    CHECK_THROWS_AS(server.await(), fiber_cancelled);
   });
 }
 
 // On several threads
 
-TEST_CASE("the threads of a pool share one port", "[net][pool]") {
+TEST_CASE("tcp_listener::serve() on a pool shares one port among its threads", "[net][pool]") {
   thread_pool pool(2);
-  const endpoint where = free_port();
+  const endpoint address = free_port();
   std::mutex guarding;
   std::map<std::thread::id, int> served;
   group server;
-  auto serving = server.spin([&] {
-    tcp_listener::serve(pool, where, [&](tcp_stream peer) {
+  auto acceptor = server.spin([&] {
+    tcp_listener::serve(pool, address, [&](tcp_stream peer) {
       {
-        const std::lock_guard in(guarding);
+        const std::lock_guard lock(guarding);
         ++served[std::this_thread::get_id()];
       }
       echo(std::move(peer));
@@ -539,67 +544,69 @@ TEST_CASE("the threads of a pool share one port", "[net][pool]") {
   });
   {
     std::vector<tcp_stream> clients;
-    for (int i = 0; i < 100; ++i) clients.push_back(connect_when_served(where));
-    for (tcp_stream& each : clients) CHECK(echoes(each, "to and fro"));
-    const std::lock_guard in(guarding);
+    for (int i = 0; i < 100; ++i) clients.push_back(connect_when_served(address));
+    for (tcp_stream& client : clients) CHECK(echoes(client, "to and fro"));
+    const std::lock_guard lock(guarding);
     CHECK(served.size() == 2);  // all on one: once in 2^99
     CHECK(served.count(std::this_thread::get_id()) == 0);
   }
   CHECK(pool.submit([] { return 1; }).get() == 1);
-  serving.cancel();
+  acceptor.cancel();
   server.await_all();
   std::error_code refused;
-  tcp_stream::connect(where, refused);
+  tcp_stream::connect(address, refused);
   CHECK(refused == std::errc::connection_refused);
 }
 
-TEST_CASE("a connection that fails on another thread is told there", "[net][pool]") {
+TEST_CASE("tcp_listener::serve() on a pool reports a failure on the thread of the connection",
+          "[net][pool]") {
   thread_pool pool(2);
-  const endpoint where = free_port();
-  std::atomic<int> told{0};
+  const endpoint address = free_port();
+  std::atomic<int> reports{0};
   group server;
-  auto serving = server.spin([&] {
+  auto acceptor = server.spin([&] {
     tcp_listener::serve(
-        pool, where, [](tcp_stream) { throw std::runtime_error("it fails"); },
-        [&](const std::exception_ptr&) { ++told; });
+        pool, address, [](tcp_stream) { throw std::runtime_error("it fails"); },
+        [&](const std::exception_ptr&) { ++reports; });
   });
   for (int i = 0; i < 10; ++i) {
-    tcp_stream client = connect_when_served(where);
+    tcp_stream client = connect_when_served(address);
     CHECK(read_to_end(client).empty());
   }
-  serving.cancel();
+  acceptor.cancel();
   server.await_all();
-  CHECK(told == 10);
+  CHECK(reports == 10);
 }
 
-TEST_CASE("who cannot serve on several threads says why", "[net][pool]") {
+TEST_CASE("tcp_listener::serve() on a pool rejects port 0, a port in use and a stopped pool",
+          "[net][pool]") {
   thread_pool pool(2);
-  const auto nobody = [](tcp_stream) {};
-  CHECK_THROWS_AS(tcp_listener::serve(pool, endpoint::loopback(0), nobody), std::invalid_argument);
+  const auto handler = [](tcp_stream) {};
+  CHECK_THROWS_AS(tcp_listener::serve(pool, endpoint::loopback(0), handler), std::invalid_argument);
   tcp_listener alone(endpoint::loopback(0));
-  const auto taken = error_of([&] { tcp_listener::serve(pool, alone.local_endpoint(), nobody); });
-  CHECK(taken == std::errc::address_in_use);
+  const auto error = error_of([&] { tcp_listener::serve(pool, alone.local_endpoint(), handler); });
+  CHECK(error == std::errc::address_in_use);
   pool.stop();
-  CHECK_THROWS_AS(tcp_listener::serve(pool, free_port(), nobody), executor_stopped);
+  CHECK_THROWS_AS(tcp_listener::serve(pool, free_port(), handler), executor_stopped);
 }
 
-TEST_CASE("stopping a pool ends what it serves", "[net][pool]") {
+TEST_CASE("thread_pool::stop() ends a tcp_listener::serve() on the pool", "[net][pool]") {
   thread_pool pool(2);
-  const endpoint where = free_port();
-  bool told = false;
-  auto serving = spin([&] {
+  const endpoint address = free_port();
+  bool ended = false;
+  auto server = spin([&] {
     try {
-      tcp_listener::serve(pool, where, echo);
+      tcp_listener::serve(pool, address, echo);
     } catch (const fiber_cancelled&) {
-      told = true;
+      ended = true;
     } catch (const executor_stopped&) {
-      told = true;  // a thread that had not begun to serve
+      ended = true;  // a thread that had not begun to serve
     }
   });
-  tcp_stream client = connect_when_served(where);
+  tcp_stream client = connect_when_served(address);
   CHECK(echoes(client, "still here"));
   pool.stop();
-  serving.await();
-  CHECK(told);
+  server.await();
+  CHECK(ended);
   CHECK(read_to_end(client).empty());
 }

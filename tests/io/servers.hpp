@@ -37,19 +37,19 @@ inline bool echoes(tcp_stream& stream, std::string_view text) {
 /// A limit of this process, for as long as it lives.
 class lower_limit {
  public:
-  lower_limit(__rlimit_resource which, std::size_t soft) : which_(which) {
-    ::getrlimit(which, &before_);
-    rlimit lower = before_;
+  lower_limit(__rlimit_resource resource, std::size_t soft) : resource_(resource) {
+    ::getrlimit(resource, &old_limit_);
+    rlimit lower = old_limit_;
     lower.rlim_cur = soft;
-    ::setrlimit(which, &lower);
+    ::setrlimit(resource, &lower);
   }
   lower_limit(const lower_limit&) = delete;
   lower_limit& operator=(const lower_limit&) = delete;
-  ~lower_limit() { ::setrlimit(which_, &before_); }
+  ~lower_limit() { ::setrlimit(resource_, &old_limit_); }
 
  private:
-  __rlimit_resource which_;
-  rlimit before_{};
+  __rlimit_resource resource_;
+  rlimit old_limit_{};
 };
 
 /// A port that nobody listens on just now.
@@ -58,11 +58,11 @@ inline net::endpoint free_port() {
 }
 
 /// Waits until somebody listens there.
-inline tcp_stream connect_when_served(const net::endpoint& where) {
+inline tcp_stream connect_when_served(const net::endpoint& address) {
   for (;;) {
     std::error_code error;
-    tcp_stream made = tcp_stream::connect(where, error);
-    if (!error) return made;
+    tcp_stream stream = tcp_stream::connect(address, error);
+    if (!error) return stream;
     snooze();
   }
 }

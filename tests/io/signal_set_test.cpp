@@ -25,21 +25,21 @@ using testing::until_waiting;
 
 namespace {
 
-std::atomic<int> seen_before{0};
+std::atomic<int> signal_count{0};
 
 void count_signal(int) {
-  ++seen_before;
+  ++signal_count;
 }
 
 }  // namespace
 
-TEST_CASE("a fiber waits for signals, and others run meanwhile", "[signal]") {
+TEST_CASE("signal_set::next() waits for a signal while other fibers run", "[signal]") {
   run([] {
     signal_set signals{SIGUSR1, SIGUSR2};
-    auto waiting = spin([&] { return signals.next(); });
-    until_waiting(waiting);
+    auto waiter = spin([&] { return signals.next(); });
+    until_waiting(waiter);
     ::kill(::getpid(), SIGUSR2);
-    CHECK(waiting.await() == SIGUSR2);
+    CHECK(waiter.await() == SIGUSR2);
     ::raise(SIGUSR1);
     ::raise(SIGUSR2);
     ::raise(SIGUSR1);
@@ -51,7 +51,7 @@ TEST_CASE("a fiber waits for signals, and others run meanwhile", "[signal]") {
   });
 }
 
-TEST_CASE("a select has a branch for signals", "[signal][select]") {
+TEST_CASE("on_signal() is a branch of select()", "[signal][select]") {
   run([] {
     signal_set signals{SIGUSR1};
     int number = 0;
@@ -64,73 +64,73 @@ TEST_CASE("a select has a branch for signals", "[signal][select]") {
   });
 }
 
-TEST_CASE("an interrupted wait loses no signal", "[signal]") {
+TEST_CASE("signal_set::next() loses no signal when it is interrupted", "[signal]") {
   run([] {
     signal_set signals{SIGUSR1};
     int number = 0;
-    auto waiting = spin([&] {
+    auto waiter = spin([&] {
       number = signals.next();
       snooze();
     });
-    until_waiting(waiting);
-    CHECK(waiting.raise(oops()));
+    until_waiting(waiter);
+    CHECK(waiter.raise(oops()));
     ::raise(SIGUSR1);
-    CHECK_THROWS_AS(waiting.await(), oops);
+    CHECK_THROWS_AS(waiter.await(), oops);
     if (number == 0) number = signals.next();
     CHECK(number == SIGUSR1);
   });
 }
 
-TEST_CASE("a signal does again what it did before", "[signal]") {
+TEST_CASE("signal_set restores the former action of its signals", "[signal]") {
   struct sigaction counting{};
   counting.sa_handler = &count_signal;
   struct sigaction before{};
   REQUIRE(::sigaction(SIGUSR1, &counting, &before) == 0);
   run([] {
     const std::size_t descriptors = testing::open_descriptors();
-    seen_before = 0;
+    signal_count = 0;
     {
       signal_set signals{SIGUSR1};
-      signal_set moved = std::move(signals);
+      signal_set target = std::move(signals);
       ::raise(SIGUSR1);
-      CHECK(moved.next() == SIGUSR1);
-      CHECK(seen_before == 0);
+      CHECK(target.next() == SIGUSR1);
+      CHECK(signal_count == 0);
       CHECK_THROWS_AS(signal_set({SIGUSR2, SIGUSR1}), std::logic_error);
     }
     ::raise(SIGUSR1);
-    CHECK(seen_before == 1);
-    signal_set other{SIGUSR2, SIGUSR2};
+    CHECK(signal_count == 1);
+    signal_set second{SIGUSR2, SIGUSR2};
     ::raise(SIGUSR2);
-    CHECK(other.next() == SIGUSR2);
+    CHECK(second.next() == SIGUSR2);
     CHECK(testing::open_descriptors() == descriptors + 2);
   });
   ::sigaction(SIGUSR1, &before, nullptr);
 }
 
-TEST_CASE("signals that cannot be caught, or are faults, are refused", "[signal]") {
-  for (const int each : {SIGKILL, SIGSTOP, SIGSEGV, 0, -1, 32, 65, 1000}) {
-    INFO(each);
-    CHECK_THROWS_AS(signal_set({each}), std::invalid_argument);
+TEST_CASE("signal_set rejects signals that cannot be caught, or are faults", "[signal]") {
+  for (const int number : {SIGKILL, SIGSTOP, SIGSEGV, 0, -1, 32, 65, 1000}) {
+    INFO(number);
+    CHECK_THROWS_AS(signal_set({number}), std::invalid_argument);
   }
 }
 
-TEST_CASE("a thread that comes or goes does not matter to signals", "[signal]") {
+TEST_CASE("signal_set gets a signal that was sent to another thread", "[signal]") {
   run([] {
-    std::atomic<bool> over{false};
+    std::atomic<bool> done{false};
     std::thread plain([&] {
-      while (!over) std::this_thread::sleep_for(1ms);
+      while (!done) std::this_thread::sleep_for(1ms);
     });
     signal_set signals{SIGUSR1};
     for (int i = 0; i < 20; ++i) {
       ::pthread_kill(plain.native_handle(), SIGUSR1);
       CHECK(signals.next() == SIGUSR1);
     }
-    over = true;
+    done = true;
     plain.join();
   });
 }
 
-TEST_CASE("programs that are started have the signals as they were", "[signal]") {
+TEST_CASE("signal_set leaves the signals of started programs as they were", "[signal]") {
   run([] {
     signal_set signals{SIGUSR2};
     // The shell ends itself; if SIGUSR2 were blocked or ignored, it would go on.
@@ -141,43 +141,43 @@ TEST_CASE("programs that are started have the signals as they were", "[signal]")
       ::raise(SIGUSR2);
       ::_exit(3);
     }
-    int how = 0;
-    REQUIRE(::waitpid(child, &how, 0) == child);
-    CHECK(WIFSIGNALED(how));
+    int child_status = 0;
+    REQUIRE(::waitpid(child, &child_status, 0) == child);
+    CHECK(WIFSIGNALED(child_status));
     CHECK_FALSE(move_on_after(1ms, [&] { signals.next(); }));
   });
 }
 
-TEST_CASE("a set that is made and destroyed under signals loses none of another", "[signal]") {
+TEST_CASE("signal_set loses no signal of another set when it is made and destroyed", "[signal]") {
   run([] {
     struct sigaction counting{};
     counting.sa_handler = &count_signal;
     struct sigaction before{};
     REQUIRE(::sigaction(SIGUSR1, &counting, &before) == 0);
-    std::atomic<bool> over{false};
+    std::atomic<bool> done{false};
     std::thread sender([&] {
-      while (!over) ::kill(::getpid(), SIGUSR1);
+      while (!done) ::kill(::getpid(), SIGUSR1);
     });
     const int rounds = static_cast<int>(testing::scaled(2'000, 200));
     for (int i = 0; i < rounds; ++i) {
       signal_set signals{SIGUSR1};
       CHECK(signals.next() == SIGUSR1);
     }
-    over = true;
+    done = true;
     sender.join();
     ::sigaction(SIGUSR1, &before, nullptr);
   });
 }
 
-TEST_CASE("a signal is not lost with the fiber that it meets", "[signal]") {
+TEST_CASE("signal_set loses no signal that interrupts a running fiber", "[signal]") {
   run([] {
     signal_set signals{SIGUSR1};
-    std::atomic<int> wanted{0};
-    const int most = static_cast<int>(testing::scaled(5'000, 500));
+    std::atomic<int> requests{0};
+    const int limit = static_cast<int>(testing::scaled(5'000, 500));
     std::thread sender([&, main = ::pthread_self()] {
-      for (int sent = 0; sent < most;) {
-        if (wanted == sent) continue;
-        std::this_thread::sleep_for(std::chrono::microseconds(++sent % 97));
+      for (int count = 0; count < limit;) {
+        if (requests == count) continue;
+        std::this_thread::sleep_for(std::chrono::microseconds(++count % 97));
         ::pthread_kill(main, SIGUSR1);
       }
     });
@@ -189,8 +189,8 @@ TEST_CASE("a signal is not lost with the fiber that it meets", "[signal]") {
         }).await();
       }
     });
-    for (int i = 0; i < most; ++i) {
-      ++wanted;
+    for (int i = 0; i < limit; ++i) {
+      ++requests;
       CHECK(signals.next() == SIGUSR1);
     }
     sender.join();
@@ -198,27 +198,27 @@ TEST_CASE("a signal is not lost with the fiber that it meets", "[signal]") {
   });
 }
 
-TEST_CASE("a set may be moved or destroyed while a fiber waits for it", "[signal]") {
+TEST_CASE("signal_set may be moved or destroyed while a fiber waits for it", "[signal]") {
   run([] {
     std::optional<signal_set> first(std::in_place, std::initializer_list<int>{SIGUSR1});
-    auto waiting = spin([&] { return first->next(); });
-    testing::until_waiting(waiting);
+    auto waiter = spin([&] { return first->next(); });
+    testing::until_waiting(waiter);
     signal_set second = std::move(*first);
     ::raise(SIGUSR1);
-    CHECK(waiting.await() == SIGUSR1);
+    CHECK(waiter.await() == SIGUSR1);
 
-    std::optional<signal_set> gone(std::move(second));
-    auto left = spin([&] { return gone->next(); });
-    testing::until_waiting(left);
-    gone.reset();
-    CHECK(testing::error_of([&] { left.await(); }) == std::errc::bad_file_descriptor);
+    std::optional<signal_set> set(std::move(second));
+    auto second_waiter = spin([&] { return set->next(); });
+    testing::until_waiting(second_waiter);
+    set.reset();
+    CHECK(testing::error_of([&] { second_waiter.await(); }) == std::errc::bad_file_descriptor);
 
-    gone.emplace(std::initializer_list<int>{SIGUSR1});
-    auto woken = spin([&] { return gone->next(); });
+    set.emplace(std::initializer_list<int>{SIGUSR1});
+    auto woken = spin([&] { return set->next(); });
     testing::until_waiting(woken);
     ::raise(SIGUSR1);
     while (woken.state() == fiber_state::waiting) snooze();
-    gone.reset();
+    set.reset();
     CHECK(woken.await() == SIGUSR1);
   });
 }

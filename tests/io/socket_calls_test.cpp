@@ -62,7 +62,7 @@ verb receive_message(const char* name) {
           (Flags & MSG_DONTWAIT) != 0};
 }
 
-const std::vector<verb> receiving = {
+const std::vector<verb> receive_verbs = {
     receive<0>("recv"),
     receive<MSG_PEEK>("recv, MSG_PEEK"),
     receive<MSG_TRUNC>("recv, MSG_TRUNC"),
@@ -77,7 +77,7 @@ const std::vector<verb> receiving = {
     receive_message<MSG_DONTWAIT>("recvmsg, MSG_DONTWAIT"),
 };
 
-const std::vector<verb> sending = {
+const std::vector<verb> send_verbs = {
     send<0>("send"),
     send<MSG_OOB>("send, MSG_OOB"),
     send<MSG_MORE>("send, MSG_MORE"),
@@ -89,8 +89,8 @@ const std::vector<verb> sending = {
      [](int fd, std::error_code& error) -> long { return io::send(fd, {}, 0, error); }},
     {"sendmsg",
      [](int fd) {
-       const letter sent;
-       return told(::sendmsg(fd, &sent.message, 0));
+       const letter note;
+       return told(::sendmsg(fd, &note.message, 0));
      },
      [](int fd, std::error_code& error) -> long {
        return io::sendmsg(fd, letter().message, 0, error);
@@ -118,11 +118,11 @@ struct place {
     socklen_t length = sizeof domain;
     ::getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &length);
     ::getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &length);
-    const int other = ::socket(domain == AF_UNIX ? AF_UNIX : AF_INET, type, 0);
-    (domain == AF_UNIX ? bound_to_a_name : bound_to_loopback)(other);
-    ::listen(other, 8);
+    const int listener = ::socket(domain == AF_UNIX ? AF_UNIX : AF_INET, type, 0);
+    (domain == AF_UNIX ? bound_to_a_name : bound_to_loopback)(listener);
+    ::listen(listener, 8);
     size = sizeof address;
-    ::getsockname(other, get(), &size);
+    ::getsockname(listener, get(), &size);
   }
   sockaddr* get() { return reinterpret_cast<sockaddr*>(&address); }
   sockaddr_storage address{};
@@ -150,7 +150,7 @@ const sockaddr_in nowhere = loopback_address(9);
 const auto* const refusing = reinterpret_cast<const sockaddr*>(&nowhere);
 const sockaddr no_family{AF_UNSPEC, {}};
 
-const std::vector<verb> connecting = {
+const std::vector<verb> connect_verbs = {
     {"accept", [](int fd) { return shape_of(told(::accept4(fd, nullptr, nullptr, SOCK_CLOEXEC))); },
      [](int fd, std::error_code& error) {
        return shape_of(io::accept(fd, nullptr, nullptr, error));
@@ -159,8 +159,8 @@ const std::vector<verb> connecting = {
      [](int fd) -> long {
        sockaddr_storage peer{};
        socklen_t size = sizeof peer;
-       const long made = told(::accept(fd, reinterpret_cast<sockaddr*>(&peer), &size));
-       return made < 0 ? made : size;
+       const long fd_made = told(::accept(fd, reinterpret_cast<sockaddr*>(&peer), &size));
+       return fd_made < 0 ? fd_made : size;
      },
      [](int fd, std::error_code& error) -> long {
        sockaddr_storage peer{};
@@ -170,12 +170,12 @@ const std::vector<verb> connecting = {
      }},
     {"connect",
      [](int fd) {
-       place to(fd);
-       return connect_plainly(fd, to.get(), to.size);
+       place target(fd);
+       return connect_plainly(fd, target.get(), target.size);
      },
      [](int fd, std::error_code& error) {
-       place to(fd);
-       return connect_by_motet(fd, to.get(), to.size, error);
+       place target(fd);
+       return connect_by_motet(fd, target.get(), target.size, error);
      }},
     {"connect to where nobody listens",
      [](int fd) { return connect_plainly(fd, refusing, sizeof nowhere); },
@@ -214,18 +214,18 @@ const std::vector<difference> documented = {
 
 }  // namespace
 
-TEST_CASE("to receive does on each descriptor what the system call does") {
-  check_agreement(receiving, all_kinds(), of_receiving);
+TEST_CASE("io::recv() and recvmsg() do on each descriptor what the system calls do") {
+  check_agreement(receive_verbs, all_kinds(), of_receiving);
 }
 
-TEST_CASE("to send does on each descriptor what the system call does") {
-  check_agreement(sending, all_kinds());
+TEST_CASE("io::send() and sendmsg() do on each descriptor what the system calls do") {
+  check_agreement(send_verbs, all_kinds());
 }
 
-TEST_CASE("to accept, to connect and to shut down does what the system call does") {
-  check_agreement(connecting, all_kinds());
+TEST_CASE("io::accept(), connect() and shutdown() do what the system calls do") {
+  check_agreement(connect_verbs, all_kinds());
 }
 
-TEST_CASE("to receive all of a message is refused on each descriptor") {
+TEST_CASE("io::recv() and recvmsg() reject MSG_WAITALL on each descriptor") {
   check_agreement(refused, all_kinds(), documented);
 }

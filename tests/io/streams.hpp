@@ -19,18 +19,18 @@ namespace testing {
 using namespace motet;
 using net::tcp_stream;
 
-inline std::string read_text(tcp_stream& stream, std::size_t most = 64) {
-  std::vector<std::byte> buffer(most);
+inline std::string read_text(tcp_stream& stream, std::size_t limit = 64) {
+  std::vector<std::byte> buffer(limit);
   const std::size_t size = stream.read(buffer);
   return testing::text_of(std::span(buffer).first(size));
 }
 
 inline std::string read_to_end(tcp_stream& stream) {
-  std::string all;
+  std::string text;
   for (std::string part = read_text(stream, 4096); !part.empty(); part = read_text(stream, 4096)) {
-    all += part;
+    text += part;
   }
-  return all;
+  return text;
 }
 
 inline void reset_when_closed(const tcp_stream& stream) {
@@ -38,8 +38,8 @@ inline void reset_when_closed(const tcp_stream& stream) {
   ::setsockopt(stream.native_handle(), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
 }
 
-inline std::string read_text(int fd, std::size_t most = 64) {
-  std::vector<std::byte> buffer(most);
+inline std::string read_text(int fd, std::size_t limit = 64) {
+  std::vector<std::byte> buffer(limit);
   const std::size_t size = io::read(fd, buffer);
   return testing::text_of(std::span(buffer).first(size));
 }

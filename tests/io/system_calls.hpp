@@ -54,12 +54,12 @@ inline long told(long result) {
 
 struct outcome {
   enum kind_of_end { ended, waits, has_none, died, hangs };
-  kind_of_end how = hangs;
+  kind_of_end end = hangs;
   long value = 0;  // the result, minus an errno value, or a signal
   friend bool operator==(const outcome&, const outcome&) = default;
 
   std::string text() const {
-    switch (how) {
+    switch (end) {
       case ended: {
         const char* name = value < 0 ? ::strerrorname_np(static_cast<int>(-value)) : nullptr;
         return name != nullptr ? name : std::to_string(value);
@@ -89,8 +89,8 @@ class attempt {
       const int answers = ::fcntl(ends[1], F_DUPFD_CLOEXEC, 200);
       ::close(ends[0]);
       ::close(ends[1]);
-      const outcome found = call();
-      ::_exit(::write(answers, &found, sizeof found) == sizeof found ? 0 : 1);
+      const outcome answer = call();
+      ::_exit(::write(answers, &answer, sizeof answer) == sizeof answer ? 0 : 1);
     }
     ::close(ends[1]);
     answers_ = motet::fd(ends[0]);
@@ -102,18 +102,18 @@ class attempt {
   }
 
   outcome await_end() {
-    outcome found;
+    outcome answer;
     pollfd answered{answers_.get(), POLLIN, 0};
     ::poll(&answered, 1, patience);
     const bool overdue = answered.revents == 0;
-    if (!overdue && ::read(answers_.get(), &found, sizeof found) != sizeof found) {
-      found.how = outcome::died;
+    if (!overdue && ::read(answers_.get(), &answer, sizeof answer) != sizeof answer) {
+      answer.end = outcome::died;
     }
     if (overdue) ::kill(child_, SIGKILL);
-    int how = 0;
-    ::waitpid(std::exchange(child_, 0), &how, 0);
-    if (found.how == outcome::died) found.value = WIFSIGNALED(how) ? WTERMSIG(how) : 0;
-    return found;
+    int status = 0;
+    ::waitpid(std::exchange(child_, 0), &status, 0);
+    if (answer.end == outcome::died) answer.value = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+    return answer;
   }
 
  private:
@@ -127,24 +127,24 @@ class attempt {
 /// How long a call may take before it is said to wait.
 using time_limit = std::chrono::milliseconds;
 
-inline outcome made_by(const kind& of, const std::function<outcome(int)>& call) {
-  const int made = of.make();
-  if (made < 0 && made != minus_one) return {outcome::has_none};
-  return call(made == minus_one ? -1 : made);
+inline outcome made_by(const kind& subject, const std::function<outcome(int)>& call) {
+  const int fd = subject.make();
+  if (fd < 0 && fd != minus_one) return {outcome::has_none};
+  return call(fd == minus_one ? -1 : fd);
 }
 
 /// What the plain call does. That it waits is found out by signals that interrupt it.
-inline outcome plainly(const verb& calls, const kind& of, time_limit limit) {
+inline outcome plainly(const verb& calls, const kind& subject, time_limit limit) {
   ::signal(SIGPIPE, SIG_IGN);
-  return made_by(of, [&](int fd) -> outcome {
+  return made_by(subject, [&](int fd) -> outcome {
     struct sigaction interrupts{};
     interrupts.sa_handler = [](int) {};
     ::sigaction(SIGALRM, &interrupts, nullptr);
     const timeval pause{0, std::chrono::microseconds(limit).count()};
-    const itimerval again{pause, pause};
+    const itimerval period{pause, pause};
     const itimerval never{};
     const bool may_wait = !calls.at_once && (::fcntl(fd, F_GETFL) & O_NONBLOCK) != 0;
-    ::setitimer(ITIMER_REAL, &again, nullptr);
+    ::setitimer(ITIMER_REAL, &period, nullptr);
     const long result = calls.plain(fd);
     ::setitimer(ITIMER_REAL, &never, nullptr);
     if (result == -EINTR || (may_wait && result == -EAGAIN)) return {outcome::waits};
@@ -154,7 +154,7 @@ inline outcome plainly(const verb& calls, const kind& of, time_limit limit) {
 
 /// What the verb does, which is interrupted if it has not returned in time.
 inline outcome by_motet(const verb& calls, int fd, time_limit limit) {
-  outcome found{outcome::waits};
+  outcome answer{outcome::waits};
   const auto call = [&] {
     std::error_code error;
     long result = 0;
@@ -166,11 +166,11 @@ inline outcome by_motet(const verb& calls, int fd, time_limit limit) {
       error = std::make_error_code(std::errc::invalid_argument);
     }
     if (error == std::errc::operation_canceled) return;
-    found = {outcome::ended, error ? -error.value() : result};
+    answer = {outcome::ended, error ? -error.value() : result};
   };
   if (!on_sim()) {
     motet::move_on_after(limit, call);
-    return found;
+    return answer;
   }
   std::stop_source stop;  // as the time of sim is not the kernel's
   std::thread([stop, limit]() mutable {
@@ -178,39 +178,40 @@ inline outcome by_motet(const verb& calls, int fd, time_limit limit) {
     stop.request_stop();
   }).detach();
   motet::move_on_when_stopped(stop.get_token(), call);
-  return found;
+  return answer;
 }
 
-inline outcome in_a_runtime(const verb& calls, const kind& of, time_limit limit) {
-  outcome found;
-  motet::run(quiet(),
-             [&] { found = made_by(of, [&](int fd) { return by_motet(calls, fd, limit); }); });
-  return found;
+inline outcome in_a_runtime(const verb& calls, const kind& subject, time_limit limit) {
+  outcome answer;
+  motet::run(quiet(), [&] {
+    answer = made_by(subject, [&](int fd) { return by_motet(calls, fd, limit); });
+  });
+  return answer;
 }
 
 /// A verb and a kind that are tried at the same time as others.
 struct pair {
-  pair(const verb& called, const kind& made, time_limit limit)
-      : calls(called),
-        of(made),
-        plain([&, limit] { return plainly(calls, of, limit); }),
-        tried([&, limit] { return in_a_runtime(calls, of, limit); }) {}
+  pair(const verb& action, const kind& target, time_limit limit)
+      : calls(action),
+        subject(target),
+        plain([&, limit] { return plainly(calls, subject, limit); }),
+        tried([&, limit] { return in_a_runtime(calls, subject, limit); }) {}
 
   void await_end() {
-    expected = plain.await_end();
-    seen = tried.await_end();
+    reference = plain.await_end();
+    result = tried.await_end();
   }
   std::string text() const {
-    return std::string(calls.name) + " × " + std::string(of.name) + ": plain says " +
-           expected.text() + ", motet says " + seen.text();
+    return std::string(calls.name) + " × " + std::string(subject.name) + ": plain says " +
+           reference.text() + ", motet says " + result.text();
   }
 
   const verb& calls;
-  const kind& of;
+  const kind& subject;
   attempt plain;
   attempt tried;
-  outcome expected;
-  outcome seen;
+  outcome reference;
+  outcome result;
 };
 
 /// A difference that the documentation states. An empty text stands for all.
@@ -221,12 +222,12 @@ struct difference {
   std::string_view of_motet;
   const char* reason;
 
-  bool covers(const pair& both) const {
-    const auto fits = [](std::string_view wanted, std::string_view shown) {
-      return wanted.empty() || wanted == shown;
+  bool covers(const pair& trial) const {
+    const auto fits = [](std::string_view pattern, std::string_view text) {
+      return pattern.empty() || pattern == text;
     };
-    return fits(verb, both.calls.name) && fits(kind, both.of.name) &&
-           fits(plain, both.expected.text()) && fits(of_motet, both.seen.text());
+    return fits(verb, trial.calls.name) && fits(kind, trial.subject.name) &&
+           fits(plain, trial.reference.text()) && fits(of_motet, trial.result.text());
   }
 };
 
@@ -240,19 +241,19 @@ inline std::size_t pairs_per_try() {
 ///          nor what is `documented`.
 inline words disagreements(const std::vector<verb>& verbs, const std::vector<kind>& kinds,
                            const std::vector<difference>& documented = {}) {
-  const auto agree = [&](pair& both) {
-    both.await_end();
-    return both.expected == both.seen ||
+  const auto agree = [&](pair& trial) {
+    trial.await_end();
+    return trial.reference == trial.result ||
            std::any_of(documented.begin(), documented.end(),
-                       [&](const difference& each) { return each.covers(both); });
+                       [&](const difference& entry) { return entry.covers(trial); });
   };
-  words found;
+  words answer;
   std::list<pair> at_once;
   const auto compare = [&] {
-    for (pair& each : at_once) {
-      if (agree(each)) continue;
-      pair patiently(each.calls, each.of, 200ms);  // on a busy machine all takes longer
-      if (!agree(patiently)) found.push_back(patiently.text());
+    for (pair& trial : at_once) {
+      if (agree(trial)) continue;
+      pair patiently(trial.calls, trial.subject, 200ms);  // on a busy machine all takes longer
+      if (!agree(patiently)) answer.push_back(patiently.text());
     }
     at_once.clear();
   };
@@ -265,14 +266,14 @@ inline words disagreements(const std::vector<verb>& verbs, const std::vector<kin
     }
   }
   compare();
-  return found;
+  return answer;
 }
 
 inline void check_agreement(const std::vector<verb>& verbs, const std::vector<kind>& kinds,
                             const std::vector<difference>& documented = {}) {
-  const words found = disagreements(verbs, kinds, documented);
-  for (const std::string& each : found) FAIL_CHECK(each);  // one by one, to be read
-  CHECK(found.empty());
+  const words differences = disagreements(verbs, kinds, documented);
+  for (const std::string& text : differences) FAIL_CHECK(text);  // one by one, to be read
+  CHECK(differences.empty());
 }
 
 }  // namespace testing

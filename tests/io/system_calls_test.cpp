@@ -158,20 +158,20 @@ const std::vector<difference> of_blocking_sockets = {
 
 }  // namespace
 
-TEST_CASE("to read and to write does on each descriptor what the system call does") {
+TEST_CASE("io::read(), readv(), write() and writev() do what the system calls do") {
   check_agreement(reads_and_writes, all_kinds(), of_transfers);
 }
 
-TEST_CASE("to wait for a descriptor does on each descriptor what the system call does") {
+TEST_CASE("io::wait_fd() does on each descriptor what poll(2) does") {
   check_agreement(waits, all_kinds(), of_waits);
 }
 
-TEST_CASE("to move bytes in the kernel does on each descriptor what the system call does") {
+TEST_CASE("io::splice() and tee() do on each descriptor what the system calls do") {
   check_agreement(moves, kinds_of_files, of_moves);
   check_agreement(moves, blocking_sockets(), of_blocking_sockets);
   check_agreement(moves, non_blocking_sockets(), of_moves);
 }
 
-TEST_CASE("to close does on each descriptor what the system call does") {
+TEST_CASE("io::close() does on each descriptor what the system call does") {
   check_agreement(ends, all_kinds());
 }

@@ -26,61 +26,62 @@ using testing::read_text;
 using testing::read_to_end;
 using testing::until_waiting;
 
-TEST_CASE("a listener on port 0 says which one it has, and connections reach it", "[net]") {
+TEST_CASE("tcp_listener::local_endpoint() is the port that the kernel chose", "[net]") {
   run([] {
     tcp_listener listener(endpoint::loopback(0));
-    const endpoint where = listener.local_endpoint();
-    CHECK(where.port() != 0);
-    auto accepting = spin([&] { return listener.accept(); });
-    until_waiting(accepting);
-    tcp_stream near = tcp_stream::connect(where);
-    tcp_stream far = std::move(accepting).await();
-    CHECK(near.peer_endpoint() == where);
-    CHECK(far.local_endpoint() == where);
-    CHECK(far.peer_endpoint() == near.local_endpoint());
-    near.write_all(bytes_of("hello"));
-    CHECK(read_text(far) == "hello");
-    far.write_all(bytes_of("bye"));
-    far.shutdown(SHUT_WR);
-    CHECK(read_to_end(near) == "bye");
-    near.write_all(bytes_of("still open this way"));
-    near.close();
-    CHECK(read_to_end(far) == "still open this way");
+    const endpoint address = listener.local_endpoint();
+    CHECK(address.port() != 0);
+    auto acceptor = spin([&] { return listener.accept(); });
+    until_waiting(acceptor);
+    tcp_stream client = tcp_stream::connect(address);
+    tcp_stream server = std::move(acceptor).await();
+    CHECK(client.peer_endpoint() == address);
+    CHECK(server.local_endpoint() == address);
+    CHECK(server.peer_endpoint() == client.local_endpoint());
+    client.write_all(bytes_of("hello"));
+    CHECK(read_text(server) == "hello");
+    server.write_all(bytes_of("bye"));
+    server.shutdown(SHUT_WR);
+    CHECK(read_to_end(client) == "bye");
+    client.write_all(bytes_of("still open this way"));
+    client.close();
+    CHECK(read_to_end(server) == "still open this way");
   });
 }
 
-TEST_CASE("the forms with an error code do the same", "[net]") {
+TEST_CASE("tcp_listener::accept() and tcp_stream::connect() have forms with an error code",
+          "[net]") {
   run([] {
     tcp_listener listener(endpoint::loopback(0));
     std::error_code error = std::make_error_code(std::errc::io_error);
-    tcp_stream near = tcp_stream::connect(listener.local_endpoint(), error);
+    tcp_stream client = tcp_stream::connect(listener.local_endpoint(), error);
     CHECK_FALSE(error);
     error = std::make_error_code(std::errc::io_error);
-    tcp_stream far = listener.accept(error);
+    tcp_stream server = listener.accept(error);
     CHECK_FALSE(error);
     std::byte buffer[8];
-    CHECK(near.write(bytes_of("ab"), error) == 2);
-    near.write_all(bytes_of("cd"), error);
+    CHECK(client.write(bytes_of("ab"), error) == 2);
+    client.write_all(bytes_of("cd"), error);
     CHECK_FALSE(error);
-    near.shutdown(SHUT_WR);
-    CHECK(far.read(std::span(buffer).first(4), error) > 0);
-    while (far.read(buffer, error) != 0) {
+    client.shutdown(SHUT_WR);
+    CHECK(server.read(std::span(buffer).first(4), error) > 0);
+    while (server.read(buffer, error) != 0) {
     }
     CHECK_FALSE(error);
 
-    const endpoint nobody = endpoint::loopback(testing::unused_port());
-    const tcp_stream refused = tcp_stream::connect(nobody, error);
+    const endpoint unused_address = endpoint::loopback(testing::unused_port());
+    const tcp_stream refused = tcp_stream::connect(unused_address, error);
     CHECK(error == std::errc::connection_refused);
     CHECK(refused.native_handle() == -1);
-    CHECK(error_of([&] { tcp_stream::connect(nobody); }) == std::errc::connection_refused);
+    CHECK(error_of([&] { tcp_stream::connect(unused_address); }) == std::errc::connection_refused);
     listener.close();
-    const tcp_stream none = listener.accept(error);
+    const tcp_stream stream = listener.accept(error);
     CHECK(error == bad_descriptor);
-    CHECK(none.native_handle() == -1);
+    CHECK(stream.native_handle() == -1);
   });
 }
 
-TEST_CASE("IPv6 works like IPv4", "[net]") {
+TEST_CASE("tcp_listener works with IPv6 as with IPv4", "[net]") {
   const fd probe(::socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0));
   const endpoint loopback = endpoint::parse("[::1]:0");
   if (!probe || ::bind(probe.get(), loopback.address(), loopback.length()) != 0) {
@@ -89,15 +90,15 @@ TEST_CASE("IPv6 works like IPv4", "[net]") {
   }
   run([&] {
     tcp_listener listener(loopback);
-    tcp_stream near = tcp_stream::connect(listener.local_endpoint());
-    tcp_stream far = listener.accept();
-    CHECK(near.peer_endpoint() == listener.local_endpoint());
-    near.write_all(bytes_of("six"));
-    CHECK(read_text(far) == "six");
+    tcp_stream client = tcp_stream::connect(listener.local_endpoint());
+    tcp_stream server = listener.accept();
+    CHECK(client.peer_endpoint() == listener.local_endpoint());
+    client.write_all(bytes_of("six"));
+    CHECK(read_text(server) == "six");
   });
 }
 
-TEST_CASE("a listener that cannot be says why", "[net]") {
+TEST_CASE("tcp_listener throws an error with the address if it cannot listen", "[net]") {
   run([] {
     CHECK_THROWS_AS(tcp_listener(endpoint::loopback(0), {.backlog = 0}), std::invalid_argument);
     tcp_listener first(endpoint::loopback(0));
@@ -112,7 +113,7 @@ TEST_CASE("a listener that cannot be says why", "[net]") {
   });
 }
 
-TEST_CASE("closing a listener ends who accepts on it", "[net]") {
+TEST_CASE("tcp_listener::close() ends the fibers that accept", "[net]") {
   run([] {
     tcp_listener listener(endpoint::loopback(0));
     auto first = spin([&] { return error_of([&] { listener.accept(); }); });
@@ -129,26 +130,26 @@ TEST_CASE("closing a listener ends who accepts on it", "[net]") {
   });
 }
 
-TEST_CASE("another thread may not close a listener that accepts; fibers accept in turn", "[net]") {
+TEST_CASE("tcp_listener lets fibers accept in turn, and no other thread close it", "[net]") {
   run([] {
     tcp_listener listener(endpoint::loopback(0));
     std::vector<int> order;
-    std::vector<fiber<void>> accepting;
+    std::vector<fiber<void>> acceptors;
     for (int i = 0; i < 3; ++i) {
-      accepting.push_back(spin([&, i] {
+      acceptors.push_back(spin([&, i] {
         listener.accept();
         order.push_back(i);
       }));
     }
-    for (auto& each : accepting) until_waiting(each);
+    for (auto& acceptor : acceptors) until_waiting(acceptor);
     std::thread([&] { CHECK_THROWS_AS(listener.close(), std::logic_error); }).join();
     for (int i = 0; i < 2; ++i) {
       tcp_stream::connect(listener.local_endpoint());
-      accepting[static_cast<std::size_t>(i)].await();
+      acceptors[static_cast<std::size_t>(i)].await();
     }
     CHECK(order == std::vector<int>{0, 1});
     listener.close();
-    CHECK(error_of([&] { accepting[2].await(); }) == bad_descriptor);
+    CHECK(error_of([&] { acceptors[2].await(); }) == bad_descriptor);
     CHECK(error_of([&] { listener.accept(); }) == bad_descriptor);
   });
 }

@@ -40,7 +40,7 @@ std::string text_of(std::span<const std::byte> bytes) {
 
 /// Calls `f`, and says what came of it. No address, number of a descriptor or time is said.
 template <typename F>
-void say(const char* what, F f) {
+void say(const char* label, F f) {
   std::string outcome = "done";
   try {
     if constexpr (std::is_void_v<std::invoke_result_t<F&>>) {
@@ -61,62 +61,62 @@ void say(const char* what, F f) {
   } catch (const fiber_cancelled&) {
     outcome = "fiber_cancelled";
   }
-  std::printf("%s: %s\n", what, outcome.c_str());
+  std::printf("%s: %s\n", label, outcome.c_str());
 }
 
 std::array<std::byte, 64> room;
 
 template <typename Stream>
-void say_stream(const char* kind, Stream& near, Stream& far) {
+void say_stream(const char* kind, Stream& stream, Stream& peer) {
   std::printf("-- %s\n", kind);
-  say("nothing to read, in time", [&] { with_timeout(1ms, [&] { near.read(room); }); });
-  say("write", [&] { far.write_all(std::string_view("one\r\ntwo")); });
-  reader in(near, 5);
-  say("line", [&] { return in.line(); });
-  say("peek", [&] { return in.peek(2); });
-  say("too much of it", [&] { return in.exactly(6); });
-  auto waiting = spin([&] { return text_of(in.until("\n")); });
+  say("nothing to read, in time", [&] { with_timeout(1ms, [&] { stream.read(room); }); });
+  say("write", [&] { peer.write_all(std::string_view("one\r\ntwo")); });
+  reader input(stream, 5);
+  say("line", [&] { return input.line(); });
+  say("peek", [&] { return input.peek(2); });
+  say("too much of it", [&] { return input.exactly(6); });
+  auto waiter = spin([&] { return text_of(input.until("\n")); });
   snooze();
   say("a reader is cancelled", [&] {
-    waiting.cancel();
-    waiting.await();
+    waiter.cancel();
+    waiter.await();
   });
-  far.write_all(std::string_view("and\nmore than five\nend"));
-  say("until", [&] { return in.until("\n", 20); });
-  say("a line beyond the limit", [&] { return in.line(); });
-  say("skip it", [&] { in.skip(15); });
-  far.shutdown(SHUT_WR);
-  say("until the end", [&] { return in.until("\n"); });
-  say("the last line", [&] { return in.line(); });
-  say("after it", [&] { return in.line(); });
-  far.close();
+  peer.write_all(std::string_view("and\nmore than five\nend"));
+  say("until", [&] { return input.until("\n", 20); });
+  say("a line beyond the limit", [&] { return input.line(); });
+  say("skip it", [&] { input.skip(15); });
+  peer.shutdown(SHUT_WR);
+  say("until the end", [&] { return input.until("\n"); });
+  say("the last line", [&] { return input.line(); });
+  say("after it", [&] { return input.line(); });
+  peer.close();
   snooze();
   say("write to nobody", [&] {
     for (int i = 0; i < 100; ++i) {
-      near.write_all(std::string_view("text"));
+      stream.write_all(std::string_view("text"));
       sleep_for(1ms);
     }
   });
-  auto closing = spin([&] { near.read(room); });
-  near.close();
-  say("closed meanwhile", [&] { closing.await(); });
-  say("closed before", [&] { near.read(room); });
+  auto victim = spin([&] { stream.read(room); });
+  stream.close();
+  say("closed meanwhile", [&] { victim.await(); });
+  say("closed before", [&] { stream.read(room); });
 }
 
 void say_streams() {
   auto pair = net::stream_pair();
   say_stream("unix_stream", pair.first, pair.second);
   net::tcp_listener listener(endpoint::loopback(0));
-  const endpoint where = listener.local_endpoint();
-  auto client = net::tcp_stream::connect(where);
+  const endpoint address = listener.local_endpoint();
+  auto client = net::tcp_stream::connect(address);
   auto server = listener.accept();
   say_stream("tcp_stream", server, client);
   say("accept in time", [&] { with_timeout(1ms, [&] { listener.accept(); }); });
-  auto accepting = spin([&] { listener.accept(); });
+  auto acceptor = spin([&] { listener.accept(); });
   snooze();
   listener.close();
-  say("a listener is closed", [&] { accepting.await(); });
-  say("nobody listens", [&] { net::tcp_stream::connect(where); });
+  say("a listener is closed", [&] { acceptor.await(); });
+  say("nobody listens", [&] { net::tcp_stream::connect(address); });
 }
 
 void say_pipe() {
@@ -130,9 +130,9 @@ void say_pipe() {
     return error.message();
   });
   way.shutdown(SHUT_WR);
-  std::size_t held = 0;
-  while (const std::size_t size = way.read(room)) held += size;
-  say("what it held", [&] { return held; });
+  std::size_t total = 0;
+  while (const std::size_t size = way.read(room)) total += size;
+  say("what it held", [&] { return total; });
   way.shutdown(SHUT_RD);
   say("closed", [&] { way.read(room); });
 }
@@ -142,22 +142,22 @@ void say_files() {
   const std::string path = place + "/file";
   say("missing", [&] { file::open(path); });
   file_watch changes(place, IN_CREATE | IN_DELETE);
-  file kept = file::open(path, O_RDWR | O_CREAT | O_EXCL);
+  file source = file::open(path, O_RDWR | O_CREAT | O_EXCL);
   say("there", [&] { file::open(path, O_CREAT | O_EXCL); });
   say("a path with a NUL", [&] { file::open(std::string_view("a\0b", 3)); });
-  kept.write_all("some text");
-  say("at the end", [&] { return kept.read(room); });
-  say("read_at", [&] { return std::span<const std::byte>(room).first(kept.read_at(room, 5)); });
+  source.write_all("some text");
+  say("at the end", [&] { return source.read(room); });
+  say("read_at", [&] { return std::span<const std::byte>(room).first(source.read_at(room, 5)); });
   say("exactly", [&] {
-    kept.seek(0);
-    kept.read_exactly(std::span(room).first(20));
+    source.seek(0);
+    source.read_exactly(std::span(room).first(20));
   });
-  say("append", [&] { kept.append("!"); });
-  say("size", [&] { return static_cast<std::size_t>(kept.size()); });
+  say("append", [&] { source.append("!"); });
+  say("size", [&] { return static_cast<std::size_t>(source.size()); });
   say("statx", [&] {
-    struct statx found{};
-    io::statx(AT_FDCWD, path.c_str(), 0, STATX_SIZE, found);
-    return static_cast<std::size_t>(found.stx_size);
+    struct statx status{};
+    io::statx(AT_FDCWD, path.c_str(), 0, STATX_SIZE, status);
+    return static_cast<std::size_t>(status.stx_size);
   });
   say("full", [&] { file::open("/dev/full", O_WRONLY).write_all("x"); });
   say("rename",
@@ -170,32 +170,32 @@ void say_files() {
     return names;
   });
   say("a change", [&] { return changes.next()->path.substr(place.size()); });
-  file out = file::open(place + "/copy", O_RDWR | O_CREAT);
-  kept.seek(0);
-  say("copy", [&] { return static_cast<std::size_t>(copy(kept, out)); });
-  kept.close();
-  say("closed", [&] { kept.read(room); });
+  file target = file::open(place + "/copy", O_RDWR | O_CREAT);
+  source.seek(0);
+  say("copy", [&] { return static_cast<std::size_t>(copy(source, target)); });
+  source.close();
+  say("closed", [&] { source.read(room); });
 }
 
 void say_datagrams() {
   std::printf("-- udp_socket\n");
-  net::udp_socket near(endpoint::loopback(0));
-  net::udp_socket far(endpoint::loopback(0));
-  const auto to = near.local_endpoint();
-  say("nothing in time", [&] { with_timeout(1ms, [&] { near.receive_from(room); }); });
-  far.send_to({}, to);
-  say("an empty one", [&] { return near.receive_from(room).size; });
+  net::udp_socket stream(endpoint::loopback(0));
+  net::udp_socket peer(endpoint::loopback(0));
+  const auto address = stream.local_endpoint();
+  say("nothing in time", [&] { with_timeout(1ms, [&] { stream.receive_from(room); }); });
+  peer.send_to({}, address);
+  say("an empty one", [&] { return stream.receive_from(room).size; });
   const std::string big(100, 'b');
-  far.send_to(std::as_bytes(std::span(big)), to);
+  peer.send_to(std::as_bytes(std::span(big)), address);
   say("a longer one", [&] {
-    const net::received_datagram got = near.receive_from(room);
-    return text_of(got.size) + (got.truncated ? " truncated" : " whole") +
-           (got.from == far.local_endpoint() ? "" : ", of a stranger");
+    const net::received_datagram datagram = stream.receive_from(room);
+    return text_of(datagram.size) + (datagram.truncated ? " truncated" : " whole") +
+           (datagram.from == peer.local_endpoint() ? "" : ", of a stranger");
   });
   const std::string too_big(70'000, 'b');
-  say("too long a one", [&] { far.send_to(std::as_bytes(std::span(too_big)), to); });
-  near.close();
-  say("closed", [&] { near.receive_from(room); });
+  say("too long a one", [&] { peer.send_to(std::as_bytes(std::span(too_big)), address); });
+  stream.close();
+  say("closed", [&] { stream.receive_from(room); });
 }
 
 void say_descriptors() {
@@ -215,8 +215,8 @@ void say_descriptors() {
   });
   pair.second.close();
   say("wait_fd for a hang-up", [&] {
-    const short all = POLLIN | POLLRDHUP;
-    return static_cast<std::size_t>(io::wait_fd(pair.first.native_handle(), all));
+    const short events = POLLIN | POLLRDHUP;
+    return static_cast<std::size_t>(io::wait_fd(pair.first.native_handle(), events));
   });
 }
 

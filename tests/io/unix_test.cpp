@@ -44,9 +44,9 @@ static_assert(std::is_nothrow_move_constructible_v<unix_stream>);
 static_assert(std::is_nothrow_move_constructible_v<unix_listener>);
 static_assert(!std::is_copy_constructible_v<unix_stream>);
 
-std::string read_text(unix_stream& from, std::size_t most = 64) {
-  std::vector<std::byte> buffer(most);
-  return testing::text_of(std::span(buffer).first(from.read(buffer)));
+std::string read_text(unix_stream& stream, std::size_t limit = 64) {
+  std::vector<std::byte> buffer(limit);
+  return testing::text_of(std::span(buffer).first(stream.read(buffer)));
 }
 
 endpoint abstract_name() {
@@ -57,40 +57,40 @@ endpoint abstract_name() {
 
 }  // namespace
 
-TEST_CASE("a pair of streams carries bytes both ways until one end is closed", "[unix]") {
+TEST_CASE("stream_pair() carries bytes both ways until one end is closed", "[unix]") {
   run([] {
     auto ends = stream_pair();
-    unix_stream& left = ends.first;
-    unix_stream& right = ends.second;
+    unix_stream& client = ends.first;
+    unix_stream& server = ends.second;
     const std::string large(1 << 20, 'x');
-    auto writer = spin([&] { left.write_all(large); });
-    std::string found;
-    while (found.size() < large.size()) found += read_text(right, 65'536);
-    CHECK(found == large);
+    auto writer = spin([&] { client.write_all(large); });
+    std::string text;
+    while (text.size() < large.size()) text += read_text(server, 65'536);
+    CHECK(text == large);
     writer.await();
-    right.write_all("back");
-    CHECK(read_text(left) == "back");
-    left.shutdown(SHUT_WR);
-    CHECK(read_text(right).empty());
-    right.close();
-    CHECK(error_of([&] { left.write_all("x"); }) == std::errc::broken_pipe);
-    CHECK(error_of([&] { read_text(right); }) == bad_descriptor);
+    server.write_all("back");
+    CHECK(read_text(client) == "back");
+    client.shutdown(SHUT_WR);
+    CHECK(read_text(server).empty());
+    server.close();
+    CHECK(error_of([&] { client.write_all("x"); }) == std::errc::broken_pipe);
+    CHECK(error_of([&] { read_text(server); }) == bad_descriptor);
   });
 }
 
-TEST_CASE("a listener on a path makes it, and takes it away", "[unix]") {
+TEST_CASE("unix_listener creates its path, and removes it", "[unix]") {
   run([] {
-    const scratch_directory in;
-    const endpoint where = endpoint::unix_path(in.name() + "/socket");
+    const scratch_directory root;
+    const endpoint address = endpoint::unix_path(root.name() + "/socket");
     {
-      unix_listener first(where);
-      CHECK(in.has("socket"));
-      CHECK(first.local_endpoint() == where);
-      CHECK(error_of([&] { unix_listener second(where); }) == std::errc::address_in_use);
+      unix_listener first(address);
+      CHECK(root.has("socket"));
+      CHECK(first.local_endpoint() == address);
+      CHECK(error_of([&] { unix_listener second(address); }) == std::errc::address_in_use);
       auto client = spin([&] {
-        unix_stream peer = unix_stream::connect(where);
+        unix_stream peer = unix_stream::connect(address);
         peer.write_all("hello");
-        CHECK(peer.peer_endpoint() == where);
+        CHECK(peer.peer_endpoint() == address);
         return read_text(peer);
       });
       unix_stream accepted = first.accept();
@@ -98,112 +98,113 @@ TEST_CASE("a listener on a path makes it, and takes it away", "[unix]") {
       CHECK(accepted.peer_endpoint().to_string() == "unix:");
       accepted.write_all("welcome");
       CHECK(client.await() == "welcome");
-      unix_listener moved = std::move(first);
-      CHECK(in.has("socket"));
+      unix_listener target = std::move(first);
+      CHECK(root.has("socket"));
       CHECK(first.native_handle() == -1);
     }
-    CHECK_FALSE(in.has("socket"));
-    CHECK(error_of([&] { unix_stream::connect(where); }) == std::errc::no_such_file_or_directory);
+    CHECK_FALSE(root.has("socket"));
+    CHECK(error_of([&] { unix_stream::connect(address); }) == std::errc::no_such_file_or_directory);
   });
 }
 
-TEST_CASE("a path that a dead program has left is made anew, others are left alone", "[unix]") {
+TEST_CASE("unix_listener replaces the path of a dead program, and no other file", "[unix]") {
   run([] {
-    const scratch_directory in;
-    const endpoint where = endpoint::unix_path(in.name() + "/socket");
+    const scratch_directory root;
+    const endpoint address = endpoint::unix_path(root.name() + "/socket");
     {
-      unix_listener dead(where);
-      const fd left = dead.release();
+      unix_listener dead(address);
+      const fd unused = dead.release();
     }
-    REQUIRE(in.has("socket"));
+    REQUIRE(root.has("socket"));
     {
-      unix_listener again(where);
-      auto client = spin([&] { unix_stream::connect(where); });
-      again.accept();
+      unix_listener successor(address);
+      auto client = spin([&] { unix_stream::connect(address); });
+      successor.accept();
       client.await();
     }
-    CHECK_FALSE(in.has("socket"));
-    fd(::openat(in.get(), "socket", O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
-    CHECK(error_of([&] { unix_listener over(where); }) == std::errc::address_in_use);
-    CHECK(in.has("socket"));
+    CHECK_FALSE(root.has("socket"));
+    fd(::openat(root.get(), "socket", O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
+    CHECK(error_of([&] { unix_listener second(address); }) == std::errc::address_in_use);
+    CHECK(root.has("socket"));
   });
 }
 
-TEST_CASE("close takes no path away that is another file by now", "[unix]") {
+TEST_CASE("unix_listener::close() does not remove a path that is another file by now", "[unix]") {
   run([] {
-    const scratch_directory in;
-    unix_listener listening(endpoint::unix_path(in.name() + "/socket"));
-    REQUIRE(::renameat(in.get(), "socket", in.get(), "moved") == 0);
-    fd(::openat(in.get(), "socket", O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
-    listening.close();
-    CHECK(in.has("socket"));
-    CHECK(in.has("moved"));
+    const scratch_directory root;
+    unix_listener listener(endpoint::unix_path(root.name() + "/socket"));
+    REQUIRE(::renameat(root.get(), "socket", root.get(), "moved") == 0);
+    fd(::openat(root.get(), "socket", O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
+    listener.close();
+    CHECK(root.has("socket"));
+    CHECK(root.has("moved"));
   });
 }
 
-TEST_CASE("a listener that is being closed takes no newer one's path away", "[unix]") {
+TEST_CASE("unix_listener::close() does not remove the path of a newer listener", "[unix]") {
   run([] {
-    const scratch_directory in;
-    const endpoint where = endpoint::unix_path(in.name() + "/socket");
+    const scratch_directory root;
+    const endpoint address = endpoint::unix_path(root.name() + "/socket");
     for (int round = 0; round < 20; ++round) {
-      unix_listener old(where);
+      unix_listener old(address);
       std::optional<unix_listener> next;
-      auto accepting = spin([&] {
+      auto acceptor = spin([&] {
         std::error_code error;
         old.accept(error);
-        next.emplace(where);
+        next.emplace(address);
       });
-      until_waiting(accepting);
+      until_waiting(acceptor);
       old.close();
-      accepting.await();
-      CHECK(in.has("socket"));
-      auto client = spin([&] { unix_stream::connect(where); });
+      acceptor.await();
+      CHECK(root.has("socket"));
+      auto client = spin([&] { unix_stream::connect(address); });
       next->accept();
       client.await();
     }
-    unix_listener itself(where);
-    unix_listener& same = itself;
-    itself = std::move(same);
-    CHECK(in.has("socket"));
+    unix_listener listener(address);
+    unix_listener& alias = listener;
+    listener = std::move(alias);
+    CHECK(root.has("socket"));
   });
 }
 
-TEST_CASE("a forked child leaves its parent's path alone", "[unix]") {
-  const scratch_directory in;
+TEST_CASE("unix_listener leaves its path alone in a forked child", "[unix]") {
+  const scratch_directory root;
   run([&] {
-    unix_listener listening(endpoint::unix_path(in.name() + "/socket"));
+    unix_listener listener(endpoint::unix_path(root.name() + "/socket"));
     const pid_t child = ::fork();
     if (child == 0) {
-      listening.close();
+      listener.close();
       ::_exit(0);
     }
     int status = 0;
     REQUIRE(::waitpid(child, &status, 0) == child);
     CHECK(status == 0);
-    CHECK(in.has("socket"));
+    CHECK(root.has("socket"));
   });
-  CHECK_FALSE(in.has("socket"));
+  CHECK_FALSE(root.has("socket"));
 }
 
-TEST_CASE("an abstract name is in no file system, and vanishes with its socket", "[unix]") {
+TEST_CASE("endpoint::unix_abstract() is in no file system, and vanishes with its socket",
+          "[unix]") {
   run([] {
-    const endpoint where = abstract_name();
+    const endpoint address = abstract_name();
     {
-      unix_listener listening(where);
+      unix_listener listener(address);
       auto client = spin(
-          [&] { return read_text(*std::make_unique<unix_stream>(unix_stream::connect(where))); });
-      unix_stream accepted = listening.accept();
+          [&] { return read_text(*std::make_unique<unix_stream>(unix_stream::connect(address))); });
+      unix_stream accepted = listener.accept();
       accepted.write_all("hi");
       CHECK(client.await() == "hi");
     }
-    CHECK(error_of([&] { unix_stream::connect(where); }) == std::errc::connection_refused);
+    CHECK(error_of([&] { unix_stream::connect(address); }) == std::errc::connection_refused);
     std::error_code error;
-    CHECK(unix_stream::connect(where, error).native_handle() == -1);
+    CHECK(unix_stream::connect(address, error).native_handle() == -1);
     CHECK(error == std::errc::connection_refused);
   });
 }
 
-TEST_CASE("what cannot be connected to is named", "[unix]") {
+TEST_CASE("unix_stream::connect() and unix_listener name the path in their errors", "[unix]") {
   run([] {
     try {
       unix_stream::connect(endpoint::unix_path("/nowhere/at/all"));
@@ -220,17 +221,17 @@ TEST_CASE("what cannot be connected to is named", "[unix]") {
   });
 }
 
-TEST_CASE("serve serves each connection in a fiber", "[unix]") {
+TEST_CASE("unix_listener::serve() serves each connection in a fiber", "[unix]") {
   run([] {
-    const endpoint where = abstract_name();
-    unix_listener listening(where);
+    const endpoint address = abstract_name();
+    unix_listener listener(address);
     auto server = spin(
-        [&] { listening.serve([](unix_stream peer) { peer.write_all(read_text(peer) + "!"); }); });
+        [&] { listener.serve([](unix_stream peer) { peer.write_all(read_text(peer) + "!"); }); });
     {
       group clients;
       for (int i = 0; i < 20; ++i) {
         clients.spin([&, i] {
-          unix_stream peer = unix_stream::connect(where);
+          unix_stream peer = unix_stream::connect(address);
           peer.write_all(std::to_string(i));
           CHECK(read_text(peer) == std::to_string(i) + "!");
         });
@@ -242,127 +243,130 @@ TEST_CASE("serve serves each connection in a fiber", "[unix]") {
   });
 }
 
-TEST_CASE("a descriptor is passed on, in order with the bytes around it", "[unix]") {
+TEST_CASE("unix_stream::send_fd() passes a descriptor, in order with the bytes around it",
+          "[unix]") {
   run([] {
     auto ends = stream_pair();
-    unix_stream& left = ends.first;
-    unix_stream& right = ends.second;
+    unix_stream& client = ends.first;
+    unix_stream& server = ends.second;
     const auto pipe = make_pipe();
-    left.write_all("before");
-    left.send_fd(pipe.second());
-    left.write_all("after");
-    CHECK(read_text(right, 6) == "before");
-    std::optional<fd> copy = right.receive_fd();
+    client.write_all("before");
+    client.send_fd(pipe.second());
+    client.write_all("after");
+    CHECK(read_text(server, 6) == "before");
+    std::optional<fd> copy = server.receive_fd();
     REQUIRE(copy);
     CHECK((::fcntl(copy->get(), F_GETFD) & FD_CLOEXEC) != 0);
     CHECK(copy->get() != pipe.second());
     io::write_all(copy->get(), bytes_of("through"));
     CHECK(testing::take_all(pipe.first()) == "through");
-    CHECK(read_text(right) == "after");
-    left.close();
-    CHECK_FALSE(right.receive_fd());
+    CHECK(read_text(server) == "after");
+    client.close();
+    CHECK_FALSE(server.receive_fd());
   });
 }
 
-TEST_CASE("a receive_fd waits, and an interruption loses no descriptor", "[unix]") {
+TEST_CASE("unix_stream::receive_fd() waits, and loses no descriptor when it is interrupted",
+          "[unix]") {
   run([] {
     auto ends = stream_pair();
-    unix_stream& left = ends.first;
-    unix_stream& right = ends.second;
+    unix_stream& client = ends.first;
+    unix_stream& server = ends.second;
     const auto pipe = make_pipe();
-    auto receiver = spin([&] { return right.receive_fd().has_value(); });
+    auto receiver = spin([&] { return server.receive_fd().has_value(); });
     until_waiting(receiver);
     CHECK(receiver.raise(oops()));
     CHECK_THROWS_AS(receiver.await(), oops);
-    auto again = spin([&] { return right.receive_fd().has_value(); });
-    until_waiting(again);
-    left.send_fd(pipe.first());
-    CHECK(again.await());
-    CHECK(error_of([&] { left.send_fd(-1); }) == bad_descriptor);
+    auto second_receiver = spin([&] { return server.receive_fd().has_value(); });
+    until_waiting(second_receiver);
+    client.send_fd(pipe.first());
+    CHECK(second_receiver.await());
+    CHECK(error_of([&] { client.send_fd(-1); }) == bad_descriptor);
   });
 }
 
-TEST_CASE("a descriptor that nobody asked for is closed", "[unix]") {
+TEST_CASE("unix_stream::read() closes a descriptor that it does not return", "[unix]") {
   run([] {
     auto ends = stream_pair();
-    unix_stream& left = ends.first;
-    unix_stream& right = ends.second;
+    unix_stream& client = ends.first;
+    unix_stream& server = ends.second;
     const auto pipe = make_pipe();
-    const std::size_t before = testing::open_descriptors();
+    const std::size_t descriptors = testing::open_descriptors();
     const descriptor_letter letter(pipe.first());
-    REQUIRE(::sendmsg(left.native_handle(), &letter.message, 0) == 1);
-    CHECK(read_text(right) == "d");
-    CHECK(testing::open_descriptors() == before);
-    left.write_all("x");
-    CHECK(error_of([&] { right.receive_fd(); }) == std::errc::no_message);
+    REQUIRE(::sendmsg(client.native_handle(), &letter.message, 0) == 1);
+    CHECK(read_text(server) == "d");
+    CHECK(testing::open_descriptors() == descriptors);
+    client.write_all("x");
+    CHECK(error_of([&] { server.receive_fd(); }) == std::errc::no_message);
     const std::array<int, 2> two{pipe.first(), pipe.second()};
-    const descriptor_letter both(two);
-    REQUIRE(::sendmsg(left.native_handle(), &both.message, 0) == 1);
-    CHECK(right.receive_fd());
-    CHECK(testing::open_descriptors() == before);
-    unix_stream none;
-    CHECK(error_of([&] { none.send_fd(0); }) == bad_descriptor);
-    CHECK(error_of([&] { none.receive_fd(); }) == bad_descriptor);
+    const descriptor_letter pair(two);
+    REQUIRE(::sendmsg(client.native_handle(), &pair.message, 0) == 1);
+    CHECK(server.receive_fd());
+    CHECK(testing::open_descriptors() == descriptors);
+    unix_stream closed_stream;
+    CHECK(error_of([&] { closed_stream.send_fd(0); }) == bad_descriptor);
+    CHECK(error_of([&] { closed_stream.receive_fd(); }) == bad_descriptor);
   });
 }
 
-TEST_CASE("a released stream stays connected, and its fibers are told", "[unix][tcp]") {
+TEST_CASE("unix_stream::release() ends the stream's fibers, and leaves it connected",
+          "[unix][tcp]") {
   run([] {
     auto ends = stream_pair();
-    unix_stream& left = ends.first;
-    unix_stream& right = ends.second;
-    auto reader = spin([&] { read_text(left); });
+    unix_stream& client = ends.first;
+    unix_stream& server = ends.second;
+    auto reader = spin([&] { read_text(client); });
     until_waiting(reader);
-    const fd taken = left.release();
+    const fd descriptor = client.release();
     CHECK(error_of([&] { reader.await(); }) == bad_descriptor);
-    CHECK(left.native_handle() == -1);
-    right.write_all("still there");
-    CHECK(testing::take_all(taken.get()) == "still there");
-    CHECK_FALSE(left.release());
-    unix_stream back(fd(::dup(taken.get())));
-    right.write_all("again");
-    CHECK(read_text(back) == "again");
+    CHECK(client.native_handle() == -1);
+    server.write_all("still there");
+    CHECK(testing::take_all(descriptor.get()) == "still there");
+    CHECK_FALSE(client.release());
+    unix_stream new_stream(fd(::dup(descriptor.get())));
+    server.write_all("again");
+    CHECK(read_text(new_stream) == "again");
   });
 }
 
-TEST_CASE("a stream that two threads have used can be released as well", "[unix]") {
+TEST_CASE("unix_stream::release() works for a stream that two threads have used", "[unix]") {
   run([] {
     auto ends = stream_pair();
-    unix_stream& left = ends.first;
-    unix_stream& right = ends.second;
-    thread other([] { sleep(); });
+    unix_stream& client = ends.first;
+    unix_stream& server = ends.second;
+    thread worker([] { sleep(); });
     for (int i = 0; i < 3; ++i) {
-      auto reader = other.spin([&] { return read_text(left); });
-      right.write_all("there");
+      auto reader = worker.spin([&] { return read_text(client); });
+      server.write_all("there");
       CHECK(reader.await() == "there");
-      right.write_all("here");
-      CHECK(read_text(left) == "here");
+      server.write_all("here");
+      CHECK(read_text(client) == "here");
     }
-    fd taken = left.release();
-    REQUIRE(taken);
-    unix_stream back(std::move(taken));
-    auto reader = other.spin([&] { return read_text(back); });
-    right.write_all("and back");
+    fd descriptor = client.release();
+    REQUIRE(descriptor);
+    unix_stream new_stream(std::move(descriptor));
+    auto reader = worker.spin([&] { return read_text(new_stream); });
+    server.write_all("and back");
     CHECK(reader.await() == "and back");
-    other.cancel();
+    worker.cancel();
   });
 }
 
-TEST_CASE("a listener that another program has opened is taken over in either mode", "[tcp]") {
+TEST_CASE("tcp_listener takes over a listening descriptor in either mode", "[tcp]") {
   run([] {
     for (const int mode : {0, static_cast<int>(SOCK_NONBLOCK)}) {
-      fd opened = testing::make_listener(mode);
-      const std::uint16_t port = testing::port_of(opened.get());
-      net::tcp_listener listening(std::move(opened));
-      auto accepting = spin([&] { return listening.accept().native_handle() >= 0; });
-      until_waiting(accepting);
+      fd descriptor = testing::make_listener(mode);
+      const std::uint16_t port = testing::port_of(descriptor.get());
+      net::tcp_listener listener(std::move(descriptor));
+      auto acceptor = spin([&] { return listener.accept().native_handle() >= 0; });
+      until_waiting(acceptor);
       auto client = net::tcp_stream::connect(endpoint::loopback(port));
-      CHECK(accepting.await());
-      auto waiting = spin([&] { listening.accept(); });
-      until_waiting(waiting);
-      const fd left = listening.release();
-      CHECK(left);
-      CHECK(error_of([&] { waiting.await(); }) == bad_descriptor);
+      CHECK(acceptor.await());
+      auto waiter = spin([&] { listener.accept(); });
+      until_waiting(waiter);
+      const fd released = listener.release();
+      CHECK(released);
+      CHECK(error_of([&] { waiter.await(); }) == bad_descriptor);
       CHECK(testing::connect_to(port));
     }
   });

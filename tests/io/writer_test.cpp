@@ -19,241 +19,241 @@ using testing::scripted_stream;
 using testing::take_all;
 using testing::words;
 
-TEST_CASE("small writes are one when the fiber waits, snoozes, flushes or is done", "[writer]") {
+TEST_CASE("writer sends small writes as one when the fiber waits, snoozes, flushes or is done",
+          "[writer]") {
   run([] {
-    scripted_stream to;
-    std::optional<writer<scripted_stream>> out(std::in_place, to);
-    out->write("a");
-    out->write("bc");
-    CHECK(to.writes.empty());
-    CHECK(out->buffered() == 3);
+    scripted_stream stream;
+    std::optional<writer<scripted_stream>> output(std::in_place, stream);
+    output->write("a");
+    output->write("bc");
+    CHECK(stream.writes.empty());
+    CHECK(output->buffered() == 3);
     snooze();
-    CHECK(to.writes == words{"abc"});
-    CHECK(out->buffered() == 0);
-    out->write("d");
-    out->write("");
+    CHECK(stream.writes == words{"abc"});
+    CHECK(output->buffered() == 0);
+    output->write("d");
+    output->write("");
     sleep_for(1ms);
-    CHECK(to.writes == words{"abc", "d"});
-    out->write("e");
-    out->flush();
-    CHECK(to.writes == words{"abc", "d", "e"});
-    out->flush();
-    out->write("f");
-    out->write("g");
-    out.reset();
-    CHECK(to.writes == words{"abc", "d", "e", "fg"});
+    CHECK(stream.writes == words{"abc", "d"});
+    output->write("e");
+    output->flush();
+    CHECK(stream.writes == words{"abc", "d", "e"});
+    output->flush();
+    output->write("f");
+    output->write("g");
+    output.reset();
+    CHECK(stream.writes == words{"abc", "d", "e", "fg"});
   });
 }
 
-TEST_CASE("a writer sends when its capacity is full, and long texts as they are", "[writer]") {
+TEST_CASE("writer sends when its capacity is reached, and long texts as they are", "[writer]") {
   run([] {
-    scripted_stream to;
-    writer out(to, 4);
-    out.write("abc");
-    out.write("de");
-    CHECK(to.writes == words{"abc"});
-    out.write("fg");
-    CHECK(out.buffered() == 4);
-    out.write("0123456789");
-    CHECK(to.writes == words{"abc", "defg", "0123456789"});
-    CHECK_THROWS_AS(writer(to, 0), std::invalid_argument);
+    scripted_stream stream;
+    writer output(stream, 4);
+    output.write("abc");
+    output.write("de");
+    CHECK(stream.writes == words{"abc"});
+    output.write("fg");
+    CHECK(output.buffered() == 4);
+    output.write("0123456789");
+    CHECK(stream.writes == words{"abc", "defg", "0123456789"});
+    CHECK_THROWS_AS(writer(stream, 0), std::invalid_argument);
   });
 }
 
-TEST_CASE("a stream that takes little at a time gets all, in order", "[writer]") {
+TEST_CASE("writer sends all in order to a stream that takes little at a time", "[writer]") {
   run([] {
-    scripted_stream to;
-    to.take_at_most(3);
-    writer out(to, 8);
-    out.write("abcde");
-    out.write("fghij");
-    out.write("klmnopqrstuvwxyz");
-    out.flush();
-    CHECK(to.written() == "abcdefghijklmnopqrstuvwxyz");
+    scripted_stream stream;
+    stream.take_at_most(3);
+    writer output(stream, 8);
+    output.write("abcde");
+    output.write("fghij");
+    output.write("klmnopqrstuvwxyz");
+    output.flush();
+    CHECK(stream.written() == "abcdefghijklmnopqrstuvwxyz");
   });
 }
 
-TEST_CASE("what is written to the stream itself comes behind", "[writer]") {
+TEST_CASE("writer keeps the order with what is written to the stream itself", "[writer]") {
   run([] {
     auto ends = net::stream_pair();
-    auto& near = ends.first;
-    auto& far = ends.second;
-    writer out(near);
-    out.write("1");
-    auto other = spin([&near] { near.write_all("3"); });
-    out.write("2");
+    auto& stream = ends.first;
+    auto& peer = ends.second;
+    writer output(stream);
+    output.write("1");
+    auto direct_writer = spin([&stream] { stream.write_all("3"); });
+    output.write("2");
     snooze();
-    near.write_all("4");
-    out.write("5");
-    near.write_all("6");
-    out.write("7");
-    out.flush();
-    other.await();
-    CHECK(take_all(far.native_handle()) == "1234567");
+    stream.write_all("4");
+    output.write("5");
+    stream.write_all("6");
+    output.write("7");
+    output.flush();
+    direct_writer.await();
+    CHECK(take_all(peer.native_handle()) == "1234567");
   });
 }
 
-TEST_CASE("a question is sent before its answer is waited for", "[writer]") {
+TEST_CASE("writer sends a question before its fiber waits for the answer", "[writer]") {
   run([] {
     auto ends = net::stream_pair();
-    auto& near = ends.first;
-    auto& far = ends.second;
-    auto server = spin([&far] {
-      reader in(far);
-      writer out(far);
-      for (const std::string_view line : in.lines()) {
-        out.write("<");
-        out.write(line);
-        out.write(">\n");
+    auto& stream = ends.first;
+    auto& peer = ends.second;
+    auto server = spin([&peer] {
+      reader input(peer);
+      writer output(peer);
+      for (const std::string_view line : input.lines()) {
+        output.write("<");
+        output.write(line);
+        output.write(">\n");
       }
     });
-    reader in(near);
+    reader input(stream);
     {
-      writer out(near);
-      for (const char* each : {"a", "b"}) {
-        out.write(each);
-        out.write("\n");
-        CHECK(in.line() == "<" + std::string(each) + ">");
+      writer output(stream);
+      for (const char* word : {"a", "b"}) {
+        output.write(word);
+        output.write("\n");
+        CHECK(input.line() == "<" + std::string(word) + ">");
       }
     }
-    near.shutdown(SHUT_WR);
+    stream.shutdown(SHUT_WR);
     server.await();
-    far.close();
-    CHECK_FALSE(in.line().has_value());
+    peer.close();
+    CHECK_FALSE(input.line().has_value());
   });
 }
 
-TEST_CASE("a peer that does not read holds a writer up, which loses nothing", "[writer]") {
+TEST_CASE("writer waits for a peer that does not read, and loses nothing", "[writer]") {
   run([] {
     auto ends = net::stream_pair();
-    auto& near = ends.first;
-    auto& far = ends.second;
+    auto& stream = ends.first;
+    auto& peer = ends.second;
     const int small = 4'096;  // is soon full
-    REQUIRE(::setsockopt(near.native_handle(), SOL_SOCKET, SO_SNDBUF, &small, sizeof small) == 0);
-    std::string expected;
+    REQUIRE(::setsockopt(stream.native_handle(), SOL_SOCKET, SO_SNDBUF, &small, sizeof small) == 0);
+    std::string total;
     {
-      writer out(near, 1'000);
+      writer output(stream, 1'000);
       const auto until_full = [&] {
         for (int i = 0;; ++i) {
           const std::string text = std::to_string(i) + ";";
-          out.write(text);
-          expected += text;
+          output.write(text);
+          total += text;
         }
       };
       CHECK_FALSE(move_on_after(50ms, until_full));
-      CHECK_FALSE(move_on_after(1ms, [&] { out.flush(); }));
-      CHECK(out.buffered() > 0);
-      auto reading = spin([&far] {
-        std::string all;
-        while (!all.ends_with("end")) all += testing::read_text(far.native_handle(), 65'536);
-        return all;
+      CHECK_FALSE(move_on_after(1ms, [&] { output.flush(); }));
+      CHECK(output.buffered() > 0);
+      auto consumer = spin([&peer] {
+        std::string text;
+        while (!text.ends_with("end")) text += testing::read_text(peer.native_handle(), 65'536);
+        return text;
       });
-      out.write("end");
-      CHECK(reading.await() == expected + "end");
+      output.write("end");
+      CHECK(consumer.await() == total + "end");
     }
-    near.write_all("after");
-    CHECK(take_all(far.native_handle()) == "after");
+    stream.write_all("after");
+    CHECK(take_all(peer.native_handle()) == "after");
   });
 }
 
-TEST_CASE("fibers that write at the same time come in order, each text in one piece", "[writer]") {
+TEST_CASE("writer keeps each text of several fibers in one piece, in order", "[writer]") {
   run([] {
     auto ends = net::stream_pair();
-    auto& near = ends.first;
-    auto& far = ends.second;
-    std::string expected;
-    writer out(near, 16);
-    group all;
+    auto& stream = ends.first;
+    auto& peer = ends.second;
+    std::string total;
+    writer output(stream, 16);
+    group writers;
     for (int i = 0; i < 10; ++i) {
       const std::string text(static_cast<std::size_t>(i) * 7, static_cast<char>('a' + i));
-      expected += text;
-      all.spin([&out, text] { out.write(text); });
+      total += text;
+      writers.spin([&output, text] { output.write(text); });
     }
-    all.await_all();
-    out.flush();
-    CHECK(take_all(far.native_handle()) == expected);
+    writers.await_all();
+    output.flush();
+    CHECK(take_all(peer.native_handle()) == total);
   });
 }
 
-TEST_CASE("a failure is told by every later call", "[writer]") {
+TEST_CASE("writer throws the error of its stream in every later call", "[writer]") {
   run([] {
     auto ends = net::stream_pair();
-    auto& near = ends.first;
-    auto& far = ends.second;
-    far.close();
-    writer out(near);
-    out.write("lost");
+    auto& stream = ends.first;
+    auto& peer = ends.second;
+    peer.close();
+    writer output(stream);
+    output.write("lost");
     snooze();
-    CHECK(testing::error_of([&] { out.flush(); }) == std::errc::broken_pipe);
-    CHECK(testing::error_of([&] { out.write("more"); }) == std::errc::broken_pipe);
-    CHECK(out.buffered() == 0);
-    net::unix_stream none;
-    CHECK(testing::error_of([&] { writer(none).write("x"); }) == std::errc::bad_file_descriptor);
+    CHECK(testing::error_of([&] { output.flush(); }) == std::errc::broken_pipe);
+    CHECK(testing::error_of([&] { output.write("more"); }) == std::errc::broken_pipe);
+    CHECK(output.buffered() == 0);
+    net::unix_stream socket;
+    CHECK(testing::error_of([&] { writer(socket).write("x"); }) == std::errc::bad_file_descriptor);
   });
 }
 
-TEST_CASE("a stream may be closed under its writer", "[writer]") {
+TEST_CASE("writer throws if its stream is closed under it", "[writer]") {
   run([] {
     auto ends = net::stream_pair();
-    auto& near = ends.first;
-    auto& far = ends.second;
-    writer out(near);
-    out.write("x");
-    near.close();
-    CHECK(testing::error_of([&] { out.write("y"); }) == std::errc::bad_file_descriptor);
-    CHECK(take_all(far.native_handle()) == "");
+    auto& stream = ends.first;
+    auto& peer = ends.second;
+    writer output(stream);
+    output.write("x");
+    stream.close();
+    CHECK(testing::error_of([&] { output.write("y"); }) == std::errc::bad_file_descriptor);
+    CHECK(take_all(peer.native_handle()) == "");
   });
 }
 
-TEST_CASE("a writer that is left by an exception or a limit holds nobody up", "[writer]") {
+TEST_CASE("writer does not block others when an exception or a time limit ends it", "[writer]") {
   run([] {
     auto ends = net::stream_pair();
-    auto& near = ends.first;
-    auto& far = ends.second;
-    const auto fail = [&near] {
-      writer out(near);
-      out.write("x");
+    auto& stream = ends.first;
+    auto& peer = ends.second;
+    const auto fail = [&stream] {
+      writer output(stream);
+      output.write("x");
       throw oops();
     };
     CHECK_THROWS_AS(fail(), oops);
-    CHECK_FALSE(move_on_after(1ms, [&near] {
-      writer out(near, 1);
-      for (;;) out.write("0123456789");
+    CHECK_FALSE(move_on_after(1ms, [&stream] {
+      writer output(stream, 1);
+      for (;;) output.write("0123456789");
     }));
-    const std::size_t before = take_all(far.native_handle()).size();
-    CHECK(before > 0);
-    near.write_all("after");
-    CHECK(take_all(far.native_handle()) == "after");
+    const std::size_t size = take_all(peer.native_handle()).size();
+    CHECK(size > 0);
+    stream.write_all("after");
+    CHECK(take_all(peer.native_handle()) == "after");
   });
 }
 
-TEST_CASE("the end of a writer can be interrupted, and the interruption is thrown later",
-          "[writer]") {
+TEST_CASE("writer throws an interruption of its destructor at the next switchpoint", "[writer]") {
   run([] {
     auto ends = net::stream_pair();
-    auto& near = ends.first;
-    testing::fill(near.native_handle());
+    auto& stream = ends.first;
+    testing::fill(stream.native_handle());
     bool ended = false;
-    auto writing = spin([&near, &ended] {
+    auto producer = spin([&stream, &ended] {
       {
-        writer out(near);
-        out.write("x");
+        writer output(stream);
+        output.write("x");
       }
       ended = true;
       snooze();
     });
-    testing::until_waiting(writing);
-    CHECK(writing.raise(oops()));
-    CHECK_THROWS_AS(writing.await(), oops);
+    testing::until_waiting(producer);
+    CHECK(producer.raise(oops()));
+    CHECK_THROWS_AS(producer.await(), oops);
     CHECK(ended);
   });
 }
 
-TEST_CASE("a writer's end takes no news of others", "[writer]") {
+TEST_CASE("writer does not throw what another fiber raises in its destructor", "[writer]") {
   run([] {
     const auto fills = [](motet::pipe& way) {
-      writer out(way, 100'000);
-      out.write(std::string(99'999, 'x'));  // more than the pipe holds: the end waits
+      writer output(way, 100'000);
+      output.write(std::string(99'999, 'x'));  // more than the pipe holds: the end waits
     };
     auto raised = spin([&] {
       motet::pipe way = motet::pipe::open();
@@ -266,12 +266,12 @@ TEST_CASE("a writer's end takes no news of others", "[writer]") {
   });
 }
 
-TEST_CASE("a writer whose scope is left normally writes although its time is up", "[writer]") {
+TEST_CASE("writer sends what it has if its scope ends normally after the time limit", "[writer]") {
   run([] {
     motet::pipe way = motet::pipe::open();
     CHECK(move_on_after(1ms, [&] {
-      writer out(way);
-      out.write("farewell");
+      writer output(way);
+      output.write("farewell");
       for (const auto end = std::chrono::steady_clock::now() + 3ms;
            std::chrono::steady_clock::now() < end;) {
       }
@@ -285,7 +285,7 @@ TEST_CASE("a writer whose scope is left normally writes although its time is up"
 namespace {
 
 void end_children() {
-  for (fiber_ref& each : current().children()) each.cancel();
+  for (fiber_ref& child : current().children()) child.cancel();
   for (int i = 0; i < 3; ++i) snooze();
 }
 
@@ -299,72 +299,72 @@ at_end(F) -> at_end<F>;
 
 }  // namespace
 
-TEST_CASE("what a fiber that was ended has not flushed is flushed by the writer", "[writer]") {
+TEST_CASE("writer sends what a fiber that was ended has not flushed", "[writer]") {
   run([] {
-    scripted_stream to;
+    scripted_stream stream;
     {
-      writer out(to);
-      out.write("by the next ");
+      writer output(stream);
+      output.write("by the next ");
       end_children();
-      CHECK(out.buffered() == 12);
-      out.write("write");
+      CHECK(output.buffered() == 12);
+      output.write("write");
       snooze();
-      CHECK(to.writes == words{"by the next write"});
-      out.write(", flush");
+      CHECK(stream.writes == words{"by the next write"});
+      output.write(", flush");
       end_children();
-      out.flush();
-      CHECK(to.written() == "by the next write, flush");
-      out.write(" or end");
+      output.flush();
+      CHECK(stream.written() == "by the next write, flush");
+      output.write(" or end");
       end_children();
     }
-    CHECK(to.written() == "by the next write, flush or end");
+    CHECK(stream.written() == "by the next write, flush or end");
   });
 }
 
-TEST_CASE("a fiber that was ended before it has flushed all holds nobody up", "[writer]") {
+TEST_CASE("writer does not block others when its fiber ends before the flush", "[writer]") {
   run([] {
     auto ends = net::stream_pair();
-    auto& near = ends.first;
+    auto& stream = ends.first;
     {
-      writer out(near);
-      out.write("behind");
+      writer output(stream);
+      output.write("behind");
       end_children();
-      near.write_all("before, ");
+      stream.write_all("before, ");
     }
     CHECK(take_all(ends.second.native_handle()) == "before, behind");
 
-    auto writing = spin([&near] {
-      writer out(near, 1 << 20);
-      out.write(std::string(1 << 20, 'a'));  // more than the socket takes
-      const at_end farewell{[&] { move_on_after(5ms, [&] { out.flush(); }); }};
+    auto producer = spin([&stream] {
+      writer output(stream, 1 << 20);
+      output.write(std::string(1 << 20, 'a'));  // more than the socket takes
+      const at_end farewell{[&] { move_on_after(5ms, [&] { output.flush(); }); }};
       sleep();
     });
-    testing::until_waiting(writing);
+    testing::until_waiting(producer);
     sleep_for(1ms);
-    writing.terminate(0s);
-    CHECK_THROWS_AS(writing.await(), fiber_cancelled);
+    producer.terminate(0s);
+    CHECK_THROWS_AS(producer.await(), fiber_cancelled);
     CHECK(take_all(ends.second.native_handle()).size() > 0);
-    near.write_all("after");
+    stream.write_all("after");
     CHECK(take_all(ends.second.native_handle()) == "after");
   });
 }
 
-TEST_CASE("the handler of a cancellation may write", "[writer]") {
+TEST_CASE("writer accepts a write in the handler of a cancellation", "[writer]") {
   run([] {
-    scripted_stream to;
-    auto ended = spin([&] {
-      writer out(to, 4);
+    scripted_stream stream;
+    auto handler = spin([&] {
+      writer output(stream, 4);
       try {
         sleep();
       } catch (const cancelled&) {
-        out.write("good");
-        out.write("bye, all");
+        output.write("good");
+        output.write("bye, all");
         throw;
       }
     });
-    testing::until_waiting(ended);
-    ended.cancel();
-    CHECK_THROWS_AS(ended.await(), fiber_cancelled);
-    CHECK(to.written() == "goodbye, all");
+    testing::until_waiting(handler);
+    handler.cancel();
+    CHECK_THROWS_AS(handler.await(), fiber_cancelled);
+    CHECK(stream.written() == "goodbye, all");
   });
 }

@@ -37,10 +37,11 @@ namespace {
 
 /// So many jobs end only together, which takes as many threads.
 void have_met(int count) {
-  std::latch met(count);
-  group all;
-  for (int i = 0; i < count; ++i) all.spin([&] { offload([&] { met.arrive_and_wait(); }); });
-  all.await_all();
+  std::latch meeting(count);
+  group callers;
+  for (int i = 0; i < count; ++i)
+    callers.spin([&] { offload([&] { meeting.arrive_and_wait(); }); });
+  callers.await_all();
 }
 
 /// Offloads within offloaded work, each time from a runtime of its own.
@@ -52,7 +53,7 @@ void nest(int depth) {
 
 // The deadlocks come first: they are seen only while the process has no other thread.
 
-TEST_CASE("idle threads do not keep a deadlock from being seen", "[offload][deadlock]") {
+TEST_CASE("blocking_pool threads that are idle do not hide a deadlock", "[offload][deadlock]") {
   static constexpr int count = 3;
   threads::idle_time = 10s;
   run([] {
@@ -68,32 +69,32 @@ TEST_CASE("idle threads do not keep a deadlock from being seen", "[offload][dead
   });
 }
 
-TEST_CASE("a job that is under way is no deadlock", "[offload][deadlock]") {
+TEST_CASE("offload() whose job is under way is no deadlock", "[offload][deadlock]") {
   run([] {
     channel<int> numbers(1);
-    int got = 0;
-    auto other = spin([&] {
-      got = offload([] {
+    int result = 0;
+    auto caller = spin([&] {
+      result = offload([] {
         std::this_thread::sleep_for(30ms);
         return 7;
       });
-      numbers.push(got);
+      numbers.push(result);
     });
     CHECK(numbers.pop() == 7);
-    other.await();
+    caller.await();
   });
 }
 
-TEST_CASE("a thousand fibers share a few threads", "[offload]") {
-  const limited_to four(4);
+TEST_CASE("offload() of a thousand fibers shares a few threads", "[offload]") {
+  const limited_to limit(4);
   run([] {
     const std::size_t count = testing::scaled(1'000, testing::under_tsan ? 200 : 1'000);
     std::atomic<std::size_t> sum{0};
     std::atomic<int> at_once{0};
     std::atomic<bool> too_many{false};
-    group all;
+    group callers;
     for (std::size_t i = 1; i <= count; ++i) {
-      all.spin([&, i] {
+      callers.spin([&, i] {
         sum += offload([&, i] {
           if (++at_once > 4) too_many = true;
           std::this_thread::yield();
@@ -102,13 +103,14 @@ TEST_CASE("a thousand fibers share a few threads", "[offload]") {
         });
       });
     }
-    all.await_all();
+    callers.await_all();
     CHECK(sum == count * (count + 1) / 2);
     CHECK_FALSE(too_many);
   });
 }
 
-TEST_CASE("there are as many threads as jobs that block at once, and later none", "[offload]") {
+TEST_CASE("blocking_pool has as many threads as jobs that block at once, and later none",
+          "[offload]") {
   until_no_worker_is_left();
   run([] {
     static constexpr int count = 12;
@@ -119,90 +121,91 @@ TEST_CASE("there are as many threads as jobs that block at once, and later none"
   });
 }
 
-TEST_CASE("jobs that follow one another are done by one thread", "[offload]") {
+TEST_CASE("offload() runs jobs that follow one another on one thread", "[offload]") {
   until_no_worker_is_left();
   threads::idle_time = 10s;
   run([] {
-    std::set<std::thread::id> seen;
-    for (int i = 0; i < 200; ++i) seen.insert(offload([] { return std::this_thread::get_id(); }));
+    std::set<std::thread::id> ids;
+    for (int i = 0; i < 200; ++i) ids.insert(offload([] { return std::this_thread::get_id(); }));
     for (int i = 0; i < 200; ++i) {
-      seen.insert(offload_owned([] { return std::this_thread::get_id(); }));
+      ids.insert(offload_owned([] { return std::this_thread::get_id(); }));
     }
-    CHECK(seen.size() == 1);
+    CHECK(ids.size() == 1);
   });
   threads::idle_time = 0ms;
   run([] { offload([] {}); });
   threads::idle_time = 100ms;
 }
 
-TEST_CASE("beyond the limit jobs are done in the order in which they came", "[offload]") {
-  const limited_to one(1);
+TEST_CASE("offload() beyond the limit of threads runs jobs in the order of the calls",
+          "[offload]") {
+  const limited_to limit(1);
   run([] {
     std::vector<int> order;
     std::atomic<bool> open{false};
-    group all;
-    all.spin([&] { offload([&] { open.wait(false); }); });
+    group callers;
+    callers.spin([&] { offload([&] { open.wait(false); }); });
     for (int i = 0; i < 5; ++i) {
-      all.spin([&, i] { offload([&, i] { order.push_back(i); }); });
+      callers.spin([&, i] { offload([&, i] { order.push_back(i); }); });
     }
     snooze();
     snooze();
     open = true;
     open.notify_all();
-    all.await_all();
+    callers.await_all();
     CHECK(order == std::vector{0, 1, 2, 3, 4});
   });
 }
 
-TEST_CASE("jobs that offload in turn get threads, however many do", "[offload][nested]") {
-  const limited_to four(4);
+TEST_CASE("offload() within jobs gets threads, however many jobs do that", "[offload][nested]") {
+  const limited_to limit(4);
   run([] {
-    std::atomic<int> done{0};
+    std::atomic<int> count{0};
     std::latch all_are_in(4);
-    group all;
+    group callers;
     for (int i = 0; i < 4; ++i) {
-      all.spin([&] {
+      callers.spin([&] {
         offload([&] {
           all_are_in.arrive_and_wait();
-          run([&] { offload([&] { run([&] { offload([&] { ++done; }); }); }); });
+          run([&] { offload([&] { run([&] { offload([&] { ++count; }); }); }); });
         });
       });
     }
-    all.await_all();
-    CHECK(done == 4);
+    callers.await_all();
+    CHECK(count == 4);
   });
 }
 
-TEST_CASE("a job's fiber that reads a file does not wait for jobs like it", "[offload][nested]") {
-  const limited_to two(2);
+TEST_CASE("io::read() of a job's fiber does not wait for jobs like it", "[offload][nested]") {
+  const limited_to limit(2);
   run([] {
     std::latch all_are_in(2);
-    std::atomic<std::size_t> got{0};
-    group all;
+    std::atomic<std::size_t> size{0};
+    group callers;
     for (int i = 0; i < 2; ++i) {
-      all.spin([&] {
+      callers.spin([&] {
         offload([&] {
           all_are_in.arrive_and_wait();
           run([&] {
             const fd file(::open("/proc/self/exe", O_RDONLY | O_CLOEXEC));
             std::array<std::byte, 4> magic{};
-            got += io::read(file.get(), magic);
+            size += io::read(file.get(), magic);
           });
         });
       });
     }
-    all.await_all();
-    CHECK(got == 8);
+    callers.await_all();
+    CHECK(size == 8);
   });
 }
 
-TEST_CASE("what a job waits for comes before what others do", "[offload][nested]") {
-  const limited_to one(1);
+TEST_CASE("offload() runs first what a job waits for", "[offload][nested]") {
+  const limited_to limit(1);
   run([] {
     std::vector<std::string> order;
     std::atomic<bool> open{false};
-    group all;
-    all.spin([&] {
+    group callers;
+    callers.spin([&] {
       offload([&] {
         open.wait(false);
         run([&] {
@@ -220,21 +223,21 @@ TEST_CASE("what a job waits for comes before what others do", "[offload][nested]
       });
     });
     snooze();
-    all.spin([&] { offload([&] { order.emplace_back("another"); }); });
+    callers.spin([&] { offload([&] { order.emplace_back("another"); }); });
     snooze();
     open = true;
     open.notify_all();
-    all.await_all();
+    callers.await_all();
     CHECK(order == std::vector<std::string>{"nested", "another"});
   });
 }
 
-TEST_CASE("jobs that were left do not take threads from others", "[offload]") {
-  const limited_to two(2);
+TEST_CASE("offload_owned() jobs that were left do not take threads from others", "[offload]") {
+  const limited_to limit(2);
   run([] {
     std::atomic<bool> open{false};
     std::atomic<int> at_work{0};
-    std::atomic<int> over{0};
+    std::atomic<int> endings{0};
     {
       group leaving;
       for (int i = 0; i < 2; ++i) {
@@ -242,7 +245,7 @@ TEST_CASE("jobs that were left do not take threads from others", "[offload]") {
           offload_owned([&] {
             ++at_work;
             open.wait(false);
-            ++over;
+            ++endings;
           });
         });
       }
@@ -256,24 +259,25 @@ TEST_CASE("jobs that were left do not take threads from others", "[offload]") {
     have_met(2);
     open = true;
     open.notify_all();
-    eventually([&] { return over == 2; });
+    eventually([&] { return endings == 2; });
   });
   until_no_worker_is_left();
 }
 
-TEST_CASE("a job that goes on alone has its thread counted until it ends", "[offload]") {
-  const limited_to one(1);
+TEST_CASE("offload_owned() counts the thread of a job that was left until the job ends",
+          "[offload]") {
+  const limited_to limit(1);
   run([] {
     std::atomic<bool> open{false};
     std::atomic<int> at_work{0};
-    std::atomic<int> over{0};
+    std::atomic<int> endings{0};
     // Four are all there may be, whoever was left.
     for (int i = 0; i < 4; ++i) {
       auto caller = spin([&] {
         offload_owned([&] {
           ++at_work;
           open.wait(false);
-          ++over;
+          ++endings;
         });
       });
       while (at_work <= i) sleep_for(1ms);
@@ -285,27 +289,28 @@ TEST_CASE("a job that goes on alone has its thread counted until it ends", "[off
     open = true;
     open.notify_all();
     CHECK(offload([] { return 6; }) == 6);
-    eventually([&] { return over == 4; });
+    eventually([&] { return endings == 4; });
   });
   until_no_worker_is_left();
 }
 
-TEST_CASE("names are resolved while jobs have all threads", "[offload][dns]") {
-  const limited_to two(2);
+TEST_CASE("dns::resolve() works while jobs have all threads", "[offload][dns]") {
+  const limited_to limit(2);
   run([] {
     std::atomic<bool> open{false};
-    group all;
-    for (int i = 0; i < 4; ++i) all.spin([&] { offload([&] { open.wait(false); }); });
+    group callers;
+    for (int i = 0; i < 4; ++i) callers.spin([&] { offload([&] { open.wait(false); }); });
     snooze();
     CHECK_FALSE(dns::resolve("localhost", 80).empty());
     open = true;
     open.notify_all();
-    all.await_all();
+    callers.await_all();
   });
 }
 
-TEST_CASE("a call that would wait for all others to end says so", "[offload][nested][deadlock]") {
-  const limited_to one(1);
+TEST_CASE("offload() throws deadlock if it would wait for all other jobs to end",
+          "[offload][nested][deadlock]") {
+  const limited_to limit(1);
   run([] {
     nest(4);
     try {
@@ -319,30 +324,32 @@ TEST_CASE("a call that would wait for all others to end says so", "[offload][nes
   });
 }
 
-TEST_CASE("nested jobs of any number and depth end, or are told", "[offload][nested][deadlock]") {
-  const limited_to two(2);
+TEST_CASE("offload() within jobs ends or throws deadlock, at any number and depth",
+          "[offload][nested][deadlock]") {
+  const limited_to limit(2);
   run([] {
-    std::atomic<int> ended{0};
-    std::atomic<int> refused{0};
-    group all;
+    std::atomic<int> successes{0};
+    std::atomic<int> refusals{0};
+    group callers;
     for (int i = 0; i < 24; ++i) {
-      all.spin([&, i] {
+      callers.spin([&, i] {
         try {
           nest(1 + i % 6);
-          ++ended;
+          ++successes;
         } catch (const deadlock&) {
-          ++refused;
+          ++refusals;
         }
       });
     }
-    all.await_all();
-    CHECK(ended + refused == 24);
-    CHECK(ended > 0);
+    callers.await_all();
+    CHECK(successes + refusals == 24);
+    CHECK(successes > 0);
   });
 }
 
-TEST_CASE("a nested job in line can be taken back", "[offload][nested]") {
-  const limited_to one(1);
+TEST_CASE("offload() within a job can be interrupted while it waits for a thread",
+          "[offload][nested]") {
+  const limited_to limit(1);
   run([] {
     std::atomic<bool> called{false};
     offload([&] {
@@ -361,7 +368,7 @@ TEST_CASE("a nested job in line can be taken back", "[offload][nested]") {
   });
 }
 
-TEST_CASE("programs that a job starts have the signals as the program has them", "[offload]") {
+TEST_CASE("offload() leaves the signals of started programs as the program has them", "[offload]") {
   run([] {
     const int status = offload([] { return std::system("kill -TERM $$; exit 3"); });
     CHECK(WIFSIGNALED(status));
@@ -370,15 +377,15 @@ TEST_CASE("programs that a job starts have the signals as the program has them",
   });
 }
 
-TEST_CASE("a thread without a job takes no signal, and a job has the mask of its caller",
+TEST_CASE("blocking_pool threads take no signal without a job, and have the caller's mask in one",
           "[offload]") {
   run([] {
     offload([] {});  // from here on there is a thread that waits for a job
     sigset_t usr1;
     ::sigemptyset(&usr1);
     ::sigaddset(&usr1, SIGUSR1);
-    sigset_t before;
-    ::pthread_sigmask(SIG_BLOCK, &usr1, &before);
+    sigset_t old_mask;
+    ::pthread_sigmask(SIG_BLOCK, &usr1, &old_mask);
     ::kill(::getpid(), SIGUSR1);  // would end the process
     const timespec limit{5, 0};
     CHECK(::sigtimedwait(&usr1, nullptr, &limit) == SIGUSR1);
@@ -389,7 +396,7 @@ TEST_CASE("a thread without a job takes no signal, and a job has the mask of its
     };
     CHECK(offload(blocked) == std::array{1, 0});
     CHECK(offload_owned(blocked) == std::array{1, 0});
-    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    ::pthread_sigmask(SIG_SETMASK, &old_mask, nullptr);
     CHECK(offload(blocked) == std::array{0, 0});
   });
 }
@@ -403,38 +410,40 @@ int no_more_threads(const char* call) noexcept {
 
 }  // namespace
 
-TEST_CASE("without any thread a job is refused, with one it waits for that", "[offload]") {
+TEST_CASE("offload() throws if no thread can start, or waits for a thread that there is",
+          "[offload]") {
   until_no_worker_is_left();
   run([] {
-    bool begun = false;
+    bool started = false;
     detail::faults::choose = no_more_threads;
-    CHECK_THROWS_AS(offload([&] { begun = true; }), std::system_error);
-    CHECK_THROWS_AS(offload_owned([&] { begun = true; }), std::system_error);
+    CHECK_THROWS_AS(offload([&] { started = true; }), std::system_error);
+    CHECK_THROWS_AS(offload_owned([&] { started = true; }), std::system_error);
     detail::faults::choose = nullptr;
-    CHECK_FALSE(begun);
+    CHECK_FALSE(started);
 
     std::atomic<bool> open{false};
-    group all;
-    all.spin([&] { offload([&] { open.wait(false); }); });
+    group callers;
+    callers.spin([&] { offload([&] { open.wait(false); }); });
     snooze();
     detail::faults::choose = no_more_threads;
-    all.spin([&] { offload([&] { begun = true; }); });
+    callers.spin([&] { offload([&] { started = true; }); });
     snooze();
-    CHECK_FALSE(begun);
+    CHECK_FALSE(started);
     open = true;
     open.notify_all();
-    all.await_all();
+    callers.await_all();
     detail::faults::choose = nullptr;
-    CHECK(begun);
+    CHECK(started);
   });
 }
 
-TEST_CASE("without any thread motet's own calls block the caller's", "[offload]") {
+TEST_CASE("io calls block the caller's thread if no thread of the blocking_pool can start",
+          "[offload]") {
   until_no_worker_is_left();
   run([] {
     detail::faults::choose = no_more_threads;
     std::size_t names = 0;
-    for ([[maybe_unused]] const walk_entry& each : directory_walk("/proc/self/fd")) ++names;
+    for ([[maybe_unused]] const walk_entry& entry : directory_walk("/proc/self/fd")) ++names;
     detail::faults::choose = nullptr;
     CHECK(names >= 3);
   });

@@ -55,8 +55,8 @@ struct traveller {
     rest = pool.take(stack_pool::default_size);
     lay_out(trip.away, rest.top, &go_round, &trip);
     sanitizer::describe(trip.away.watched, rest.bottom, rest.size(), true);
-    const stack own = this_threads_stack();
-    sanitizer::describe(trip.home.watched, own.bottom, own.size(), false);
+    const stack main_stack = this_threads_stack();
+    sanitizer::describe(trip.home.watched, main_stack.bottom, main_stack.size(), false);
   }
   ~traveller() {
     sanitizer::forget(trip.away.watched, rest.bottom, rest.size());
@@ -93,7 +93,7 @@ int depth_of_stack() {
 }  // namespace
 
 #if !defined(MOTET_ASAN) && !defined(MOTET_TSAN)
-TEST_CASE("the switch out of line does the same", "[context]") {
+TEST_CASE("motet_switch_context() does the same as the inline switch", "[context]") {
   stack_pool pool;
   const stack rest = pool.take(stack_pool::default_size);
   called_visit trip;
@@ -107,7 +107,7 @@ TEST_CASE("the switch out of line does the same", "[context]") {
 }
 #endif
 
-TEST_CASE("a fiber can be unwound to its entry", "[context]") {
+TEST_CASE("backtrace() unwinds a fiber to its entry", "[context]") {
   motet::run([] {
     const int in_main = depth_of_stack();
     int at_first = 0;
@@ -125,8 +125,7 @@ TEST_CASE("a fiber can be unwound to its entry", "[context]") {
   });
 }
 
-TEST_CASE("what a frame keeps in registers and below its stack pointer outlives a switch",
-          "[context]") {
+TEST_CASE("switch_context() keeps registers and what is below the stack pointer", "[context]") {
   motet::run([] {
     const auto churn = [](std::uint64_t seed) {
       // A frame with a base of its own: over-aligned, and of a size the compiler does not know.
@@ -139,72 +138,72 @@ TEST_CASE("what a frame keeps in registers and below its stack pointer outlives 
         motet::snooze();
         a += 1, b += a, c += b, d += c, e += d;
         precise += 0.25L;
-        for (double& each : values) each += 0.5;
+        for (double& value : values) value += 0.5;
       }
       const auto sum = std::accumulate(aligned.begin(), aligned.end(), e + d + c + b + a);
       return std::tuple(sum, precise, std::accumulate(values.begin(), values.end(), 0.0));
     };
-    const auto expected = churn(2);
-    const auto other = churn(3);
-    motet::group both;
-    auto first = both.spin([&] { return churn(2); });
-    auto second = both.spin([&] { return churn(3); });
-    both.await_all();
-    CHECK((first.await() == expected));
-    CHECK((second.await() == other));
+    const auto first_sum = churn(2);
+    const auto second_sum = churn(3);
+    motet::group churners;
+    auto first = churners.spin([&] { return churn(2); });
+    auto second = churners.spin([&] { return churn(3); });
+    churners.await_all();
+    CHECK((first.await() == first_sum));
+    CHECK((second.await() == second_sum));
   });
 }
 
-TEST_CASE("exceptions find their handlers in frames that have switched", "[context]") {
+TEST_CASE("switch_context() keeps the handlers of exceptions in frames that have switched", "[context]") {
   struct counting {
-    explicit counting(int& count) : ended(count) {}
+    explicit counting(int& count) : endings(count) {}
     counting(const counting&) = delete;
     counting& operator=(const counting&) = delete;
     ~counting() {
       motet::snooze();  // while an exception is in flight
-      ++ended;
+      ++endings;
     }
-    int& ended;
+    int& endings;
   };
   motet::run([] {
-    int ended = 0;
-    const auto falls = [&ended](int depth, const auto& self) -> void {
-      const counting frame(ended);
+    int endings = 0;
+    const auto falls = [&endings](int depth, const auto& self) -> void {
+      const counting frame(endings);
       motet::snooze();
       if (depth == 0) throw std::runtime_error("fallen");
       self(depth - 1, self);
     };
     const auto catches = [&](int number) {
-      int kept = number;
+      int result = number;
       try {
         falls(number, falls);
       } catch (const std::runtime_error& error) {
         motet::snooze();
-        kept += error.what() == std::string("fallen") ? 1 : 1'000;
+        result += error.what() == std::string("fallen") ? 1 : 1'000;
       }
-      return kept;
+      return result;
     };
-    motet::group both;
-    auto first = both.spin([&] { return catches(3); });
-    auto second = both.spin([&] { return catches(5); });
-    both.await_all();
+    motet::group catchers;
+    auto first = catchers.spin([&] { return catches(3); });
+    auto second = catchers.spin([&] { return catches(5); });
+    catchers.await_all();
     CHECK(first.await() == 4);
     CHECK(second.await() == 6);
-    CHECK(ended == 4 + 6);
+    CHECK(endings == 4 + 6);
   });
 }
 
-TEST_CASE("a context goes on where it left, on an aligned stack", "[context]") {
-  traveller one;
+TEST_CASE("switch_context() goes on where the context left, on an aligned stack", "[context]") {
+  traveller guest;
   for (int i = 1; i <= 100; ++i) {
-    switch_context(one.trip.home, one.trip.away);
-    CHECK(one.trip.rounds == i);
+    switch_context(guest.trip.home, guest.trip.away);
+    CHECK(guest.trip.rounds == i);
   }
-  CHECK(one.trip.frame % 16 == 0);
-  CHECK(one.trip.sum == 0.5 * 5050);
+  CHECK(guest.trip.frame % 16 == 0);
+  CHECK(guest.trip.sum == 0.5 * 5050);
 }
 
-TEST_CASE("stacks are reused last-in first-out, and their tops are coloured", "[stack]") {
+TEST_CASE("stack_pool reuses stacks last-in first-out, and colours their tops", "[stack]") {
   if (testing::disabled("stack_reuse")) return;
   stack_pool pool;
   const stack first = pool.take(stack_pool::default_size);
@@ -220,7 +219,7 @@ TEST_CASE("stacks are reused last-in first-out, and their tops are coloured", "[
   pool.give_back(again);
 }
 
-TEST_CASE("a stack of another size is mapped for itself", "[stack]") {
+TEST_CASE("stack_pool maps a stack of another size for itself", "[stack]") {
   stack_pool pool;
   const stack large = pool.take(1 << 20);
   CHECK(large.size() >= (1 << 20));
@@ -229,65 +228,65 @@ TEST_CASE("a stack of another size is mapped for itself", "[stack]") {
   pool.give_back(large);
 }
 
-TEST_CASE("every stack of several slabs has a guard that cannot be written to", "[stack]") {
+TEST_CASE("stack_pool gives every stack a guard that cannot be written to", "[stack]") {
   stack_pool pool;
   auto ends = testing::make_pipe();
-  const auto faults = [&](const std::byte* at) {
+  const auto faults = [&](const std::byte* address) {
     errno = 0;
-    return ::write(ends.second(), at, 1) == -1 && errno == EFAULT;
+    return ::write(ends.second(), address, 1) == -1 && errno == EFAULT;
   };
-  std::vector<stack> taken;
+  std::vector<stack> stacks;
   for (int i = 0; i < 2'100; ++i) {
-    taken.push_back(
+    stacks.push_back(
         pool.take(i % 700 == 0 ? 4 * stack_pool::default_size : stack_pool::default_size));
-    const stack& last = taken.back();
+    const stack& last = stacks.back();
     REQUIRE(faults(last.bottom - 1));
     REQUIRE(faults(last.bottom - stack_pool::guard));
     REQUIRE_FALSE(faults(last.bottom));
     REQUIRE_FALSE(faults(last.top - 1));
     testing::take_all(ends.first());
   }
-  for (const stack& each : taken) pool.give_back(each);
+  for (const stack& entry : stacks) pool.give_back(entry);
 }
 
-TEST_CASE("an idle pool gives memory back, and keeps some warm", "[stack]") {
+TEST_CASE("stack_pool::trim() gives memory back, and keeps some stacks warm", "[stack]") {
   if (testing::disabled("stack_reuse")) return;
   stack_pool pool;
-  const auto resident = [](const stack& of) {
-    unsigned char there = 0;
-    const auto page = reinterpret_cast<std::uintptr_t>(of.top - 64) & ~std::uintptr_t{4095};
-    REQUIRE(::mincore(reinterpret_cast<void*>(page), 1, &there) == 0);
-    return (there & 1) != 0;
+  const auto resident = [](const stack& area) {
+    unsigned char residency = 0;
+    const auto page = reinterpret_cast<std::uintptr_t>(area.top - 64) & ~std::uintptr_t{4095};
+    REQUIRE(::mincore(reinterpret_cast<void*>(page), 1, &residency) == 0);
+    return (residency & 1) != 0;
   };
-  std::vector<stack> taken;
+  std::vector<stack> stacks;
   for (int i = 0; i < 1'000; ++i) {
-    taken.push_back(pool.take(stack_pool::default_size));
-    taken.back().top[-64] = std::byte{1};
+    stacks.push_back(pool.take(stack_pool::default_size));
+    stacks.back().top[-64] = std::byte{1};
   }
   CHECK_FALSE(pool.trim());
-  for (const stack& each : taken) pool.give_back(each);
-  CHECK(resident(taken.front()));
+  for (const stack& entry : stacks) pool.give_back(entry);
+  CHECK(resident(stacks.front()));
   while (pool.trim()) {
   }
-  const auto warm = std::count_if(taken.begin(), taken.end(), resident);
+  const auto warm = std::count_if(stacks.begin(), stacks.end(), resident);
   if (!valgrind::watches()) CHECK(warm == 256);
-  CHECK(resident(taken.back()));  // the one that is taken next
-  for (stack& each : taken) {
-    each = pool.take(stack_pool::default_size);
-    each.top[-64] = std::byte{1};
+  CHECK(resident(stacks.back()));  // the one that is taken next
+  for (stack& entry : stacks) {
+    entry = pool.take(stack_pool::default_size);
+    entry.top[-64] = std::byte{1};
   }
-  CHECK(std::count_if(taken.begin(), taken.end(), resident) == 1'000);
-  for (const stack& each : taken) pool.give_back(each);
+  CHECK(std::count_if(stacks.begin(), stacks.end(), resident) == 1'000);
+  for (const stack& entry : stacks) pool.give_back(entry);
 }
 
-TEST_CASE("a stack size that cannot be is refused", "[stack]") {
+TEST_CASE("stack_pool::check_size() rejects an invalid size", "[stack]") {
   CHECK_THROWS_AS(stack_pool::check_size(0), std::invalid_argument);
   CHECK_THROWS_AS(stack_pool::check_size(1000), std::invalid_argument);
   CHECK_THROWS_AS(stack_pool::check_size(~std::size_t{0}), std::invalid_argument);
   CHECK_NOTHROW(stack_pool::check_size(64 * 1024));
 }
 
-TEST_CASE("spare mappings are kept up to a limit, and each is given away once", "[stack]") {
+TEST_CASE("spare_mappings keep up to a limit, and give each mapping away once", "[stack]") {
   spare_mappings spares;
   CHECK(spares.take() == nullptr);
   std::array<char, 9> memory{};
@@ -297,9 +296,9 @@ TEST_CASE("spare mappings are kept up to a limit, and each is given away once", 
   }
   for (std::size_t i = 0; i < 8; ++i) CHECK(spares.keep(&memory[i]));
   CHECK_FALSE(spares.keep(&memory[8]));
-  std::set<void*> taken;
-  for (std::size_t i = 0; i < 8; ++i) taken.insert(spares.take());
-  CHECK(taken.size() == 8);
-  CHECK(taken.count(nullptr) == 0);
+  std::set<void*> mappings;
+  for (std::size_t i = 0; i < 8; ++i) mappings.insert(spares.take());
+  CHECK(mappings.size() == 8);
+  CHECK(mappings.count(nullptr) == 0);
   CHECK(spares.take() == nullptr);
 }

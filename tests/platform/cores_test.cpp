@@ -22,46 +22,47 @@ using namespace std::chrono_literals;
 namespace {
 
 std::chrono::nanoseconds cpu_of_this_thread() {
-  timespec used{};
-  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
-  return std::chrono::seconds(used.tv_sec) + std::chrono::nanoseconds(used.tv_nsec);
+  timespec time{};
+  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
 }
 
 /// Returns: what a round trip between two threads takes.
-std::chrono::nanoseconds round_trip(const options& how, int rounds) {
-  channel<int> there;
+std::chrono::nanoseconds round_trip(const options& settings, int rounds) {
+  channel<int> forth;
   channel<int> back;
-  std::thread other([&] {
-    run(how, [&] {
-      while (auto each = there.pop()) back.push(*each);
+  std::thread echoer([&] {
+    run(settings, [&] {
+      while (auto number = forth.pop()) back.push(*number);
     });
   });
   std::chrono::nanoseconds took{};
-  run(how, [&] {
+  run(settings, [&] {
     const auto begin = std::chrono::steady_clock::now();
     for (int i = 0; i < rounds; ++i) {
-      there.push(i);
+      forth.push(i);
       REQUIRE(back.pop() == i);
     }
     took = (std::chrono::steady_clock::now() - begin) / rounds;
-    there.close();
+    forth.close();
   });
-  other.join();
+  echoer.join();
   return took;
 }
 
 }  // namespace
 
-TEST_CASE("threads that answer one another at once are right, awake and asleep", "[awake]") {
+TEST_CASE("options::busy_wait keeps answers between two threads right, awake and asleep",
+          "[awake]") {
   const auto rounds = static_cast<int>(testing::scaled(100'000, testing::under_tsan ? 500 : 2'000));
-  options how;
+  options settings;
   for (const auto length : {0us, 100us, 10'000us}) {
-    how.busy_wait = length;
-    round_trip(how, rounds);
+    settings.busy_wait = length;
+    round_trip(settings, rounds);
   }
 }
 
-TEST_CASE("a thread that waits long sleeps", "[awake]") {
+TEST_CASE("options::busy_wait lets a thread that waits long sleep", "[awake]") {
   if (testing::on_sim()) return;
   const auto long_time = std::chrono::milliseconds(testing::scaled(10'000, 500));
   event go;
@@ -70,52 +71,52 @@ TEST_CASE("a thread that waits long sleeps", "[awake]") {
     go.set();
   });
   run([&] {
-    const auto before = cpu_of_this_thread();
+    const auto start = cpu_of_this_thread();
     go.wait();
-    CHECK(cpu_of_this_thread() - before < 5ms);
+    CHECK(cpu_of_this_thread() - start < 5ms);
   });
   waker.join();
 }
 
-TEST_CASE("who may use one processor waits asleep", "[awake]") {
+TEST_CASE("usable_cores() is 1 for a thread that may use one processor", "[awake]") {
   std::thread pinned([] {
-    cpu_set_t one;
-    CPU_ZERO(&one);
-    CPU_SET(::sched_getcpu(), &one);
-    REQUIRE(::sched_setaffinity(0, sizeof one, &one) == 0);
+    cpu_set_t cpus;
+    CPU_ZERO(&cpus);
+    CPU_SET(::sched_getcpu(), &cpus);
+    REQUIRE(::sched_setaffinity(0, sizeof cpus, &cpus) == 0);
     CHECK(detail::usable_cores() == 1);
   });
   pinned.join();
   CHECK(detail::usable_cores() >= 1);
 }
 
-TEST_CASE("threads that are awake are counted", "[awake]") {
+TEST_CASE("awake_threads counts the threads that are awake", "[awake]") {
   if (testing::on_sim()) return;
-  const std::size_t before = detail::awake_threads.load();
+  const std::size_t count_before = detail::awake_threads.load();
   run([&] {
-    CHECK(detail::awake_threads.load() == before + 1);
+    CHECK(detail::awake_threads.load() == count_before + 1);
     event asleep;
-    std::atomic<std::size_t> seen{0};
-    std::thread other([&] {
+    std::atomic<std::size_t> count{0};
+    std::thread second([&] {
       run([&] {
-        seen = detail::awake_threads.load();
+        count = detail::awake_threads.load();
         asleep.wait();
       });
     });
-    while (seen == 0) std::this_thread::yield();
-    CHECK(seen == before + 2);
-    while (detail::awake_threads.load() > before + 1) std::this_thread::yield();
+    while (count == 0) std::this_thread::yield();
+    CHECK(count == count_before + 2);
+    while (detail::awake_threads.load() > count_before + 1) std::this_thread::yield();
     asleep.set();
-    other.join();
-    CHECK(detail::awake_threads.load() == before + 1);
+    second.join();
+    CHECK(detail::awake_threads.load() == count_before + 1);
   });
-  CHECK(detail::awake_threads.load() == before);
+  CHECK(detail::awake_threads.load() == count_before);
 }
 
-TEST_CASE("options.busy_wait has limits", "[awake]") {
-  options how;
+TEST_CASE("options::busy_wait has limits", "[awake]") {
+  options settings;
   for (const auto wrong : {-1us, 10'001us}) {
-    how.busy_wait = wrong;
-    CHECK_THROWS_AS(run(how, [] {}), std::invalid_argument);
+    settings.busy_wait = wrong;
+    CHECK_THROWS_AS(run(settings, [] {}), std::invalid_argument);
   }
 }

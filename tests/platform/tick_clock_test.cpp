@@ -38,9 +38,9 @@ template <typename F>
 std::chrono::nanoseconds lateness(std::chrono::nanoseconds span, F wait) {
   std::vector<std::chrono::nanoseconds> late;
   for (int i = 0; i < 20; ++i) {
-    const auto from = real::now();
+    const auto start = real::now();
     wait();
-    late.push_back(real::now() - from - span);
+    late.push_back(real::now() - start - span);
   }
   std::sort(late.begin(), late.end());
   CHECK(late.front() >= 0ns);
@@ -49,82 +49,81 @@ std::chrono::nanoseconds lateness(std::chrono::nanoseconds span, F wait) {
 
 }  // namespace
 
-TEST_CASE("now is never early, never goes back, and is hardly ahead", "[clock]") {
+TEST_CASE("tick_clock::now() is never early, never goes back, and is hardly ahead", "[clock]") {
   detail::tick_clock extrapolated;
   bool early = false;
-  bool back = false;
+  bool goes_back = false;
   clock::time_point last{};
   const bool hardly_ahead = in_one_of_five([&] {
     auto ahead = 0ns;
     const auto end = real::now() + 200ms;
     while (real::now() < end) {
-      const auto before = real::now();
-      const auto found = extrapolated.now(read_real);
-      const auto after = real::now();
-      early = early || found < before;
-      back = back || found < last;
-      ahead = std::max<std::chrono::nanoseconds>(ahead, found - after);
-      last = found;
+      const auto lower = real::now();
+      const auto reading = extrapolated.now(read_real);
+      const auto upper = real::now();
+      early = early || reading < lower;
+      goes_back = goes_back || reading < last;
+      ahead = std::max<std::chrono::nanoseconds>(ahead, reading - upper);
+      last = reading;
     }
     UNSCOPED_INFO("ahead by " << ahead.count() << " ns");
     return ahead < 10us;
   });
   CHECK(hardly_ahead);
   CHECK_FALSE(early);
-  CHECK_FALSE(back);
+  CHECK_FALSE(goes_back);
 }
 
-TEST_CASE("most readings of now do not ask the real clock", "[clock]") {
+TEST_CASE("tick_clock::now() seldom asks the real clock", "[clock]") {
   detail::tick_clock extrapolated;
-  std::size_t asked = 0;
+  std::size_t real_readings = 0;
   const auto count_and_read = [&] {
-    ++asked;
+    ++real_readings;
     return real::now();
   };
   const auto warm = real::now() + 50ms;
   while (real::now() < warm) extrapolated.now(count_and_read);
-  asked = 0;
+  real_readings = 0;
   std::size_t readings = 0;
   const auto end = real::now() + 100ms;
   while (real::now() < end) {
     extrapolated.now(count_and_read);
     ++readings;
   }
-  INFO(asked << " of " << readings);
-  CHECK((asked < readings / 2 || !detail::ticks_are_steady()));
+  INFO(real_readings << " of " << readings);
+  CHECK((real_readings < readings / 2 || !detail::ticks_are_steady()));
 }
 
-TEST_CASE("the counter's rate is measured beside readings that did not lose the processor",
-          "[clock]") {
+TEST_CASE("read_clock_and_ticks() takes the reading that did not lose the processor", "[clock]") {
   for (int undisturbed = 0; undisturbed < 8; ++undisturbed) {
     CHECK(in_one_of_five([&] {
       int readings = 0;
-      real::time_point expected;
+      real::time_point undisturbed_reading;
       const auto read_clock = [&] {
         const auto reading = real::now();
-        if (readings++ == undisturbed) return expected = reading;
+        if (readings++ == undisturbed) return undisturbed_reading = reading;
         while (real::now() - reading < 20us) continue;
         return reading;
       };
-      return detail::read_clock_and_ticks(read_clock).time == expected;
+      return detail::read_clock_and_ticks(read_clock).time == undisturbed_reading;
     }));
   }
 }
 
-TEST_CASE("the counter's rate is within a hundredth", "[clock]") {
+TEST_CASE("measure_ticks_per_nanosecond() is within a hundredth", "[clock]") {
   CHECK(in_one_of_five([&] {
-    const auto from = detail::read_clock_and_ticks(real::now);
+    const auto first = detail::read_clock_and_ticks(real::now);
     std::this_thread::sleep_for(20ms);
-    const auto to = detail::read_clock_and_ticks(real::now);
-    const double expected = static_cast<double>(to.ticks - from.ticks) /
-                            static_cast<double>((to.time - from.time).count());
-    const double found = detail::measure_ticks_per_nanosecond(real::now);
-    UNSCOPED_INFO(found << " ticks a nanosecond, not " << expected);
-    return found > expected * 0.99 && found < expected * 1.01;
+    const auto second = detail::read_clock_and_ticks(real::now);
+    const double rate = static_cast<double>(second.ticks - first.ticks) /
+                        static_cast<double>((second.time - first.time).count());
+    const double measurement = detail::measure_ticks_per_nanosecond(real::now);
+    UNSCOPED_INFO(measurement << " ticks a nanosecond, not " << rate);
+    return measurement > rate * 0.99 && measurement < rate * 1.01;
   }));
 }
 
-TEST_CASE("a counter that stood still is not believed again", "[clock]") {
+TEST_CASE("tick_clock::now() does not trust a counter that stood still", "[clock]") {
   detail::tick_clock extrapolated;
   auto jump = 0ns;
   const auto jumping = [&] { return real::now() + jump; };
@@ -136,45 +135,46 @@ TEST_CASE("a counter that stood still is not believed again", "[clock]") {
   CHECK(extrapolated.now(jumping) >= at_least);
 }
 
-TEST_CASE("a counter that stood still between two looks at the clock is found out", "[clock]") {
+TEST_CASE("tick_clock::now() detects a counter that stood still between two looks at the clock",
+          "[clock]") {
   if (!detail::ticks_are_steady()) return;
   const auto is_found_out = [] {
     detail::tick_clock extrapolated;
     auto jump = 0ns;
-    std::size_t asked = 0;
+    std::size_t real_readings = 0;
     const auto jumping = [&] {
-      ++asked;
+      ++real_readings;
       return real::now() + jump;
     };
     const auto warm = real::now() + 50ms;
     while (real::now() < warm) extrapolated.now(jumping);
     jump = 1h;
-    asked = 0;
-    while (asked == 0) extrapolated.now(jumping);
-    asked = 0;
+    real_readings = 0;
+    while (real_readings == 0) extrapolated.now(jumping);
+    real_readings = 0;
     for (int i = 0; i < 100; ++i) extrapolated.now(jumping);
-    return asked == 100;
+    return real_readings == 100;
   };
   int attempts = 0;  // one may lose the processor for longer than two looks are compared
   while (++attempts < 10 && !is_found_out()) continue;
   CHECK(attempts < 10);
 }
 
-TEST_CASE("a sleep lasts at least its time by the real clock, also after long computing",
+TEST_CASE("sleep_for() lasts at least its time by the real clock, also after long computing",
           "[clock]") {
   if (testing::on_sim()) return;
   run([] {
     for (int i = 0; i < 20; ++i) {
       const auto computed = real::now() + 3ms;
       while (real::now() < computed) continue;
-      const auto from = real::now();
+      const auto start = real::now();
       sleep_for(2ms);
-      CHECK(real::now() - from >= 2ms);
+      CHECK(real::now() - start >= 2ms);
     }
   });
 }
 
-TEST_CASE("a thread that falls asleep until a timer is due sleeps for 50 us or longer", "[clock]") {
+TEST_CASE("sleep_for() on an idle thread sleeps for 50 us or longer", "[clock]") {
   if (testing::on_sim() || testing::under_asan || testing::under_tsan) return;
   run([] {
     // One that is interrupted before it falls asleep finds that its time is over.
@@ -182,10 +182,10 @@ TEST_CASE("a thread that falls asleep until a timer is due sleeps for 50 us or l
   });
 }
 
-TEST_CASE("on an idle thread a time limit is never early, and hardly late", "[clock]") {
+TEST_CASE("move_on_after() on an idle thread is never early, and hardly late", "[clock]") {
   if (testing::on_sim() || testing::under_asan || testing::under_tsan) return;
   run([] {
-    const auto allowed = backend_name() == "io_uring" ? 100us : 300us;
+    const auto allowance = backend_name() == "io_uring" ? 100us : 300us;
     for (const auto span : {500us, 1500us, 3000us, 10'000us, 25'000us}) {
       const bool hardly_late = in_one_of_five([&] {
         const auto late =
@@ -194,7 +194,7 @@ TEST_CASE("on an idle thread a time limit is never early, and hardly late", "[cl
         const auto machine_late = lateness(span, [&] { std::this_thread::sleep_for(span); });
         UNSCOPED_INFO(span.count() << " us was late by " << late.count() << " ns, the machine by "
                                    << machine_late.count());
-        return late <= std::max<std::chrono::nanoseconds>(allowed, 2 * machine_late);
+        return late <= std::max<std::chrono::nanoseconds>(allowance, 2 * machine_late);
       });
       CHECK(hardly_late);
     }

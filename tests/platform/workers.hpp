@@ -30,14 +30,14 @@ namespace threads = motet::detail::blocking_pool;
 }();
 
 /// Returns: how many threads of this process have that name.
-inline int count_threads(std::string_view wanted) {
+inline int count_threads(std::string_view thread_name) {
   int count = 0;
-  const std::unique_ptr<DIR, int (*)(DIR*)> all(::opendir("/proc/self/task"), &::closedir);
-  while (const dirent* entry = ::readdir(all.get())) {
+  const std::unique_ptr<DIR, int (*)(DIR*)> tasks(::opendir("/proc/self/task"), &::closedir);
+  while (const dirent* entry = ::readdir(tasks.get())) {
     std::ifstream file("/proc/self/task/" + std::string(entry->d_name) + "/comm");
     std::string name;
     std::getline(file, name);
-    if (name == wanted) ++count;
+    if (name == thread_name) ++count;
   }
   return count;
 }
@@ -52,25 +52,25 @@ inline void until_no_worker_is_left() {
 
 /// A notice that calls have no thread is not repeated for ten seconds: the next one is the first.
 inline void forget_notice() {
-  auto& all = threads::thread_set::get();
-  const std::lock_guard held(all.lock);
-  all.calls.last_report = {};
+  auto& pool = threads::thread_set::get();
+  const std::lock_guard guard(pool.lock);
+  pool.calls.last_report = {};
 }
 
 /// At most so many, for as long as it lives; none at first.
 class limited_to {
  public:
-  explicit limited_to(std::size_t most, std::atomic<std::size_t>& room = threads::most)
-      : room_(room), before_(room.exchange(most)) {
+  explicit limited_to(std::size_t limit, std::atomic<std::size_t>& room = threads::most)
+      : room_(room), old_limit_(room.exchange(limit)) {
     until_no_worker_is_left();
   }
   limited_to(const limited_to&) = delete;
   limited_to& operator=(const limited_to&) = delete;
-  ~limited_to() { room_ = before_; }
+  ~limited_to() { room_ = old_limit_; }
 
  private:
   std::atomic<std::size_t>& room_;
-  std::size_t before_;
+  std::size_t old_limit_;
 };
 
 template <typename F>

@@ -19,8 +19,8 @@ namespace testing {
 template <auto Free>
 struct freed_by {
   template <typename T>
-  void operator()(T* one) const {
-    Free(one);
+  void operator()(T* object) const {
+    Free(object);
   }
 };
 using key = std::unique_ptr<EVP_PKEY, freed_by<EVP_PKEY_free>>;
@@ -42,11 +42,11 @@ class authority {
   /// Returns: what a client trusts.
   std::string file() const { return directory_.name() + "/authority.pem"; }
 
-  motet::tls::certificate issue(const std::string& name, const claims& what) {
-    return write(name, *make(name, what, own_.get()), what.password);
+  motet::tls::certificate issue(const std::string& name, const claims& contents) {
+    return write(name, *make(name, contents, root_.get()), contents.password);
   }
-  motet::tls::certificate self_signed(const std::string& name, const claims& what) {
-    return write(name, *make(name, what, nullptr), what.password);
+  motet::tls::certificate self_signed(const std::string& name, const claims& contents) {
+    return write(name, *make(name, contents, nullptr), contents.password);
   }
   /// Returns: the name of a file in the same directory, which is there until the test is over.
   std::string file_with(const std::string& name, const std::string& text) {
@@ -65,40 +65,43 @@ class authority {
     return EVP_PKEY_Q_keygen(nullptr, nullptr, "EC", kind.c_str());
   }
 
-  x509 make(const std::string& name, const claims& what, X509* issuer) {
-    x509 made(X509_new());
-    X509_set_version(made.get(), X509_VERSION_3);
-    ASN1_INTEGER_set(X509_get_serialNumber(made.get()), ++serial_);
-    X509_gmtime_adj(X509_getm_notBefore(made.get()), what.begins * 24 * 3600);
-    X509_gmtime_adj(X509_getm_notAfter(made.get()), what.ends * 24 * 3600);
-    X509_set_pubkey(made.get(), key_.get());
-    X509_NAME* subject = X509_get_subject_name(made.get());
+  x509 make(const std::string& name, const claims& contents, X509* issuer) {
+    x509 certificate(X509_new());
+    X509_set_version(certificate.get(), X509_VERSION_3);
+    ASN1_INTEGER_set(X509_get_serialNumber(certificate.get()), ++serial_);
+    X509_gmtime_adj(X509_getm_notBefore(certificate.get()), contents.begins * 24 * 3600);
+    X509_gmtime_adj(X509_getm_notAfter(certificate.get()), contents.ends * 24 * 3600);
+    X509_set_pubkey(certificate.get(), key_.get());
+    X509_NAME* subject = X509_get_subject_name(certificate.get());
     X509_NAME_add_entry_by_txt(subject, "CN", MBSTRING_ASC,
                                reinterpret_cast<const unsigned char*>(name.c_str()), -1, -1, 0);
-    X509_set_issuer_name(made.get(), issuer == nullptr ? subject : X509_get_subject_name(issuer));
-    extend(*made, NID_basic_constraints, name == "authority" ? "critical,CA:TRUE" : "CA:FALSE");
-    if (!what.names.empty()) extend(*made, NID_subject_alt_name, what.names);
+    X509_set_issuer_name(certificate.get(),
+                         issuer == nullptr ? subject : X509_get_subject_name(issuer));
+    extend(*certificate, NID_basic_constraints,
+           name == "authority" ? "critical,CA:TRUE" : "CA:FALSE");
+    if (!contents.names.empty()) extend(*certificate, NID_subject_alt_name, contents.names);
     // An Ed25519 key brings its own. Source: X509_sign(3).
     const EVP_MD* digest = EVP_PKEY_is_a(key_.get(), "ED25519") == 1 ? nullptr : EVP_sha256();
-    REQUIRE(X509_sign(made.get(), key_.get(), digest) > 0);
-    return made;
+    REQUIRE(X509_sign(certificate.get(), key_.get(), digest) > 0);
+    return certificate;
   }
 
-  static void extend(X509& one, int kind, const std::string& value) {
-    X509_EXTENSION* made = X509V3_EXT_conf_nid(nullptr, nullptr, kind, value.c_str());
-    REQUIRE(made != nullptr);
-    X509_add_ext(&one, made, -1);
-    X509_EXTENSION_free(made);
+  static void extend(X509& certificate, int kind, const std::string& value) {
+    X509_EXTENSION* extension = X509V3_EXT_conf_nid(nullptr, nullptr, kind, value.c_str());
+    REQUIRE(extension != nullptr);
+    X509_add_ext(&certificate, extension, -1);
+    X509_EXTENSION_free(extension);
   }
 
-  motet::tls::certificate write(const std::string& name, X509& one, std::string password = {}) {
+  motet::tls::certificate write(const std::string& name, X509& certificate,
+                                std::string password = {}) {
     motet::tls::certificate files{directory_.name() + "/" + name + ".pem",
                                   directory_.name() + "/" + name + ".key"};
     std::FILE* chain = std::fopen(files.chain_file.c_str(), "w");
     std::FILE* secret = std::fopen(files.key_file.c_str(), "w");
     REQUIRE(chain != nullptr);
     REQUIRE(secret != nullptr);
-    CHECK(PEM_write_X509(chain, &one) == 1);
+    CHECK(PEM_write_X509(chain, &certificate) == 1);
     const EVP_CIPHER* cipher = password.empty() ? nullptr : EVP_aes_256_cbc();
     CHECK(PEM_write_PrivateKey(secret, key_.get(), cipher, nullptr, 0, nullptr, password.data()) ==
           1);
@@ -110,10 +113,10 @@ class authority {
   scratch_directory directory_;
   const key key_;
   long serial_ = 0;
-  const x509 own_ = [this] {
-    x509 made = make("authority", {}, nullptr);
-    write("authority", *made);
-    return made;
+  const x509 root_ = [this] {
+    x509 certificate = make("authority", {}, nullptr);
+    write("authority", *certificate);
+    return certificate;
   }();
 };
 

@@ -53,59 +53,59 @@ struct refusals {
 inline refusals refused(const tls::client_context& client, const tls::server_context& server,
                         const std::string& host = "example.test") {
   plain_pair ends = plain();
-  refusals found;
+  refusals result;
   const auto note = [](std::error_code& code, std::string& text, auto call) {
     return [&code, &text, call]() mutable {
       try {
-        tls::stream made = call();
+        tls::stream stream = call();
         // A client in TLS 1.3 learns only now what the server makes of its certificate.
-        std::byte one;
-        made.shutdown(SHUT_WR);
-        made.read({&one, 1});
+        std::byte byte;
+        stream.shutdown(SHUT_WR);
+        stream.read({&byte, 1});
       } catch (const std::system_error& error) {
         code = error.code();
         text = error.what();
       }
     };
   };
-  group both;
-  both.spin(note(found.client, found.text_of_client,
-                 [&] { return tls::stream::connect(std::move(ends.client), client, host); }));
-  both.spin(note(found.server, found.text_of_server,
-                 [&] { return tls::stream::accept(std::move(ends.server), server); }));
-  both.await_all();
-  return found;
+  group handshakes;
+  handshakes.spin(note(result.client, result.text_of_client,
+                       [&] { return tls::stream::connect(std::move(ends.client), client, host); }));
+  handshakes.spin(note(result.server, result.text_of_server,
+                       [&] { return tls::stream::accept(std::move(ends.server), server); }));
+  handshakes.await_all();
+  return result;
 }
 
 /// An authority, a server that has a certificate of it, and a client that trusts it.
 struct trusting {
-  authority by;
-  tls::certificate own = by.issue("server", {.names = "DNS:example.test,IP:127.0.0.1"});
-  tls::server_context server{tls::server_options{.certificates = {own}}};
-  tls::client_context client{tls::client_options{.trusted_file = by.file()}};
+  authority issuer;
+  tls::certificate certificate = issuer.issue("server", {.names = "DNS:example.test,IP:127.0.0.1"});
+  tls::server_context server{tls::server_options{.certificates = {certificate}}};
+  tls::client_context client{tls::client_options{.trusted_file = issuer.file()}};
 
   secure_pair pair() const { return secured(client, server); }
 };
 
 /// Made once: keys and certificates take a moment.
 inline const trusting& trust() {
-  static const trusting made;
-  return made;
+  static const trusting instance;
+  return instance;
 }
 
-inline std::string read_text(tls::stream& stream, std::size_t most = 64) {
-  std::vector<std::byte> buffer(most);
+inline std::string read_text(tls::stream& stream, std::size_t limit = 64) {
+  std::vector<std::byte> buffer(limit);
   const std::size_t size = stream.read(buffer);
   return text_of(std::span(buffer).first(size));
 }
 
 inline std::string read_all(tls::stream& stream) {
-  std::string all;
+  std::string text;
   for (std::string part = read_text(stream, 1 << 16); !part.empty();
        part = read_text(stream, 1 << 16)) {
-    all += part;
+    text += part;
   }
-  return all;
+  return text;
 }
 
 }  // namespace testing

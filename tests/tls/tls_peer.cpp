@@ -25,11 +25,11 @@ void answer(tls::stream& peer, std::string_view path) {
 }
 
 void serve_one(tls::stream peer) {
-  reader in(peer);
-  while (const auto line = in.line()) {
+  reader input(peer);
+  while (const auto line = input.line()) {
     const std::string text(*line);
     if (text.starts_with("GET /")) {
-      while (in.line().value_or("") != "") continue;
+      while (input.line().value_or("") != "") continue;
       return answer(peer, std::string_view(text).substr(4));
     }
     peer.write_all(text + "\n");
@@ -51,9 +51,9 @@ int serve(const std::vector<std::string>& arguments) {
 }
 
 int get(const std::vector<std::string>& arguments) {
-  tls::client_options how{.trusted_file = arguments.at(2), .protocols = {"http/1.1"}};
-  if (arguments.size() > 5) how.own = {arguments[4], arguments[5]};
-  const tls::client_context context(how);
+  tls::client_options options{.trusted_file = arguments.at(2), .protocols = {"http/1.1"}};
+  if (arguments.size() > 5) options.own = {arguments[4], arguments[5]};
+  const tls::client_context context(options);
   const auto port = static_cast<std::uint16_t>(std::stoul(arguments.at(0)));
   for (int round = 0; round < 2; ++round) {
     tls::stream peer = tls::stream::connect(net::tcp_stream::connect(net::endpoint::loopback(port)),
@@ -71,11 +71,11 @@ int get(const std::vector<std::string>& arguments) {
 }  // namespace
 
 int main(int count, char** words) {
-  const std::string_view what = count > 1 ? words[1] : "";
+  const std::string_view command = count > 1 ? words[1] : "";
   const std::vector<std::string> arguments(words + std::min(count, 2), words + count);
   try {
-    if (what == "serve") return serve(arguments);
-    if (what == "get") return get(arguments);
+    if (command == "serve") return serve(arguments);
+    if (command == "get") return get(arguments);
     std::cerr << "usage: tls_peer serve|get ...\n";
   } catch (const std::exception& error) {
     std::cerr << "tls_peer: " << error.what() << '\n';

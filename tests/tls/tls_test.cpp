@@ -12,7 +12,7 @@ namespace {
 using namespace testing;
 using namespace std::chrono_literals;
 
-TEST_CASE("what a client writes, its server reads, and the other way round") {
+TEST_CASE("tls::stream::write_all() and read() carry text both ways") {
   auto [client, server] = trust().pair();
   client.write_all("question");
   CHECK(read_text(server) == "question");
@@ -23,47 +23,47 @@ TEST_CASE("what a client writes, its server reads, and the other way round") {
   CHECK(client.protocol().empty());
 }
 
-TEST_CASE("no byte that goes over the wire is what was written") {
+TEST_CASE("tls::stream sends no byte as it was written") {
   plain_pair ends = plain();
   plain_pair relayed = plain();
-  std::string seen;
-  group between;
-  const auto carry = [&](tcp_stream& from, tcp_stream& to) {
+  std::string traffic;
+  group relay;
+  const auto carry = [&](tcp_stream& source, tcp_stream& destination) {
     return [&] {
       std::vector<std::byte> buffer(1 << 16);
-      while (const std::size_t size = from.read(buffer)) {
-        seen += text_of(std::span(buffer).first(size));
-        to.write_all(std::span<const std::byte>(buffer).first(size));
+      while (const std::size_t size = source.read(buffer)) {
+        traffic += text_of(std::span(buffer).first(size));
+        destination.write_all(std::span<const std::byte>(buffer).first(size));
       }
     };
   };
-  between.spin(carry(ends.server, relayed.client));
-  between.spin(carry(relayed.client, ends.server));
+  relay.spin(carry(ends.server, relayed.client));
+  relay.spin(carry(relayed.client, ends.server));
   auto [client, server] = await_all(
       [&] { return tls::stream::connect(std::move(ends.client), trust().client, "example.test"); },
       [&] { return tls::stream::accept(std::move(relayed.server), trust().server); });
   client.write_all("a secret");
   CHECK(read_text(server) == "a secret");
-  CHECK(seen.size() > 100);
-  CHECK(seen.find("secret") == std::string::npos);
+  CHECK(traffic.size() > 100);
+  CHECK(traffic.find("secret") == std::string::npos);
 }
 
-TEST_CASE("pieces of any size arrive whole and in order, both ways at once") {
+TEST_CASE("tls::stream carries pieces of any size whole and in order, both ways at once") {
   secure_pair ends = trust().pair();
   tls::stream& client = ends.client;
   tls::stream& server = ends.server;
   const auto pattern = [](std::size_t size, char first) {
-    std::string made(size, '\0');
-    for (char& each : made) each = first++;
-    return made;
+    std::string text(size, '\0');
+    for (char& letter : text) letter = first++;
+    return text;
   };
   for (const std::size_t size : {1u, 100u, 4096u, 16384u, 16385u, 70000u, 1000000u}) {
     CAPTURE(size);
     const std::string forth = pattern(size, 'a');
     const std::string back = pattern(size, 'z');
-    const auto take = [&](tls::stream& from) {
-      reader in(from, size);
-      return text_of(in.exactly(size));
+    const auto take = [&](tls::stream& stream) {
+      reader input(stream, size);
+      return text_of(input.exactly(size));
     };
     auto [first, second, third, fourth] = await_all(
         [&] {
@@ -80,7 +80,7 @@ TEST_CASE("pieces of any size arrive whole and in order, both ways at once") {
   }
 }
 
-TEST_CASE("several fibers that write take turns, and write_all() keeps its turn") {
+TEST_CASE("tls::stream::write_all() keeps its turn while several fibers write") {
   secure_pair ends = trust().pair();
   tls::stream& client = ends.client;
   tls::stream& server = ends.server;
@@ -88,13 +88,13 @@ TEST_CASE("several fibers that write take turns, and write_all() keeps its turn"
   for (const char letter : {'a', 'b', 'c'}) {
     writers.spin([&client, letter] { client.write_all(std::string(100000, letter)); });
   }
-  std::string expected = std::string(100000, 'a') + std::string(100000, 'b');
-  expected += std::string(100000, 'c');
-  reader in(server, expected.size());
-  CHECK(text_of(in.exactly(expected.size())) == expected);
+  std::string text = std::string(100000, 'a') + std::string(100000, 'b');
+  text += std::string(100000, 'c');
+  reader input(server, text.size());
+  CHECK(text_of(input.exactly(text.size())) == text);
 }
 
-TEST_CASE("several fibers that read take turns in the order in which they called") {
+TEST_CASE("tls::stream::read() serves several fibers in the order of their calls") {
   secure_pair ends = trust().pair();
   tls::stream& client = ends.client;
   tls::stream& server = ends.server;
@@ -109,24 +109,24 @@ TEST_CASE("several fibers that read take turns in the order in which they called
   CHECK(order == "a1b2c3");
 }
 
-TEST_CASE("a reader, a writer and copy() work on TLS as on any stream") {
+TEST_CASE("tls::stream works with reader, writer and copy() as any stream") {
   auto [client, server] = trust().pair();
   {
-    writer out(client);
-    out.write("a line\r\n");
-    out.flush();
-    reader in(server);
-    CHECK(in.line() == "a line");
+    writer output(client);
+    output.write("a line\r\n");
+    output.flush();
+    reader input(server);
+    CHECK(input.line() == "a line");
   }
-  scripted_stream from({"another", "one"});
-  scripted_stream to;
-  CHECK(copy(from, client) == 10);
+  scripted_stream source({"another", "one"});
+  scripted_stream sink;
+  CHECK(copy(source, client) == 10);
   client.shutdown(SHUT_WR);
-  CHECK(copy(server, to) == 10);
-  CHECK(to.written() == "anotherone");
+  CHECK(copy(server, sink) == 10);
+  CHECK(sink.written() == "anotherone");
 }
 
-TEST_CASE("after shutdown(SHUT_WR) the peer reads to the end, and can still answer") {
+TEST_CASE("tls::stream::shutdown() ends what the peer reads, and the peer can still answer") {
   secure_pair ends = trust().pair();
   tls::stream& client = ends.client;
   tls::stream& server = ends.server;
@@ -140,7 +140,7 @@ TEST_CASE("after shutdown(SHUT_WR) the peer reads to the end, and can still answ
   client.shutdown(SHUT_WR);  // again: nothing happens
 }
 
-TEST_CASE("a stream that is closed, or destroyed, tells its peer so") {
+TEST_CASE("tls::stream tells its peer that it is closed or destroyed") {
   SECTION("closed") {
     auto [client, server] = trust().pair();
     client.close();
@@ -149,14 +149,14 @@ TEST_CASE("a stream that is closed, or destroyed, tells its peer so") {
   SECTION("destroyed") {
     auto [client, server] = trust().pair();
     {
-      const tls::stream gone = std::move(client);
+      const tls::stream target = std::move(client);
     }
     CHECK(read_text(server).empty());
   }
   SECTION("destroyed by an exception") {
     auto [client, server] = trust().pair();
     try {
-      const tls::stream gone = std::move(client);
+      const tls::stream target = std::move(client);
       throw oops();
     } catch (const oops&) {
     }
@@ -164,27 +164,27 @@ TEST_CASE("a stream that is closed, or destroyed, tells its peer so") {
   }
   SECTION("destroyed in a fiber that is cancelled") {
     auto [client, server] = trust().pair();
-    auto holder = spin([gone = std::move(client)]() mutable { read_text(gone); });
+    auto holder = spin([stream = std::move(client)]() mutable { read_text(stream); });
     snooze();
     holder.cancel();
     CHECK(read_text(server).empty());
   }
 }
 
-TEST_CASE("closing ends the calls of other fibers with bad_file_descriptor") {
+TEST_CASE("tls::stream::close() ends the calls of other fibers with bad_file_descriptor") {
   secure_pair ends = trust().pair();
   tls::stream& client = ends.client;
   std::error_code of_reader;
   std::error_code of_second;
   std::error_code of_writer;
-  group waiting;
-  waiting.spin([&] { of_reader = code_thrown_by([&] { read_text(client); }); });
-  waiting.spin([&] { of_second = code_thrown_by([&] { read_text(client); }); });
-  waiting.spin(
+  group waiters;
+  waiters.spin([&] { of_reader = code_thrown_by([&] { read_text(client); }); });
+  waiters.spin([&] { of_second = code_thrown_by([&] { read_text(client); }); });
+  waiters.spin(
       [&] { of_writer = code_thrown_by([&] { client.write_all(std::string(10'000'000, 'x')); }); });
   snooze();
   client.close();
-  waiting.await_all();
+  waiters.await_all();
   CHECK(of_reader == std::errc::bad_file_descriptor);
   CHECK(of_second == std::errc::bad_file_descriptor);
   CHECK(of_writer == std::errc::bad_file_descriptor);
@@ -193,101 +193,102 @@ TEST_CASE("closing ends the calls of other fibers with bad_file_descriptor") {
   CHECK(client.native_handle() == -1);
 }
 
-TEST_CASE("the two ends agree on the protocol that the server likes best") {
+TEST_CASE("tls::stream::protocol() is the one that the server prefers") {
   const tls::server_context server(
-      {.certificates = {trust().own}, .protocols = {"second", "first"}});
-  const auto with = [&](std::vector<std::string> protocols) {
-    return tls::client_context({.trusted_file = trust().by.file(), .protocols = protocols});
+      {.certificates = {trust().certificate}, .protocols = {"second", "first"}});
+  const auto offering = [&](std::vector<std::string> protocols) {
+    return tls::client_context({.trusted_file = trust().issuer.file(), .protocols = protocols});
   };
   {
-    auto [client, answering] = secured(with({"first", "second"}), server);
+    auto [client, peer] = secured(offering({"first", "second"}), server);
     CHECK(client.protocol() == "second");
-    CHECK(answering.protocol() == "second");
+    CHECK(peer.protocol() == "second");
   }
   {
-    auto [client, answering] = secured(with({}), server);
+    auto [client, peer] = secured(offering({}), server);
     CHECK(client.protocol().empty());
-    CHECK(answering.protocol().empty());
+    CHECK(peer.protocol().empty());
   }
   {
-    auto [client, answering] = secured(with({"first"}), trust().server);
+    auto [client, peer] = secured(offering({"first"}), trust().server);
     CHECK(client.protocol().empty());
   }
-  const refusals none = refused(with({"third"}), server);
-  CHECK(none.client == tls::errc::refused);
-  CHECK(none.server == tls::errc::protocol_error);
-  CHECK(contains(none.text_of_client, "no application protocol"));
+  const refusals refusal = refused(offering({"third"}), server);
+  CHECK(refusal.client == tls::errc::refused);
+  CHECK(refusal.server == tls::errc::protocol_error);
+  CHECK(contains(refusal.text_of_client, "no application protocol"));
 }
 
-TEST_CASE("the next connection to a server resumes the session of the one before") {
-  const tls::client_context client({.trusted_file = trust().by.file()});
+TEST_CASE("tls::client_context resumes the session of the connection before") {
+  const tls::client_context client({.trusted_file = trust().issuer.file()});
   for (int round = 0; round < 3; ++round) {
-    auto [asking, answering] = secured(client, trust().server);
-    CHECK(asking.resumed() == (round > 0));
-    CHECK(answering.resumed() == (round > 0));
-    answering.write_all("ticket");  // behind the tickets, which the client reads with it
-    CHECK(read_text(asking) == "ticket");
+    auto [client_end, server_end] = secured(client, trust().server);
+    CHECK(client_end.resumed() == (round > 0));
+    CHECK(server_end.resumed() == (round > 0));
+    server_end.write_all("ticket");  // behind the tickets, which the client reads with it
+    CHECK(read_text(client_end) == "ticket");
   }
 }
 
-TEST_CASE("a session is of one host, and is not resumed for another") {
-  authority by;
-  const tls::certificate own = by.issue("server", {.names = "DNS:a.test,DNS:b.test"});
-  const tls::server_context server({.certificates = {own}});
-  const tls::client_context client({.trusted_file = by.file()});
+TEST_CASE("tls::client_context does not resume a session for another host") {
+  authority issuer;
+  const tls::certificate certificate = issuer.issue("server", {.names = "DNS:a.test,DNS:b.test"});
+  const tls::server_context server({.certificates = {certificate}});
+  const tls::client_context client({.trusted_file = issuer.file()});
   for (const auto& [host, resumes] :
        {std::pair("a.test", false), std::pair("b.test", false), std::pair("a.test", true)}) {
     CAPTURE(host);
-    auto [asking, answering] = secured(client, server, host);
-    CHECK(asking.resumed() == resumes);
-    answering.write_all("ticket");
-    CHECK(read_text(asking) == "ticket");
+    auto [client_end, server_end] = secured(client, server, host);
+    CHECK(client_end.resumed() == resumes);
+    server_end.write_all("ticket");
+    CHECK(read_text(client_end) == "ticket");
   }
 }
 
-TEST_CASE("a third of a default stack is enough for a handshake, with keys of any kind") {
+TEST_CASE("tls::stream needs a third of a default stack for a handshake, with keys of any kind") {
   if (under_asan || under_tsan) return;  // whose frames are larger
   const spin_options small{.stack_size = std::size_t{32} * 1024};
   for (const char* kind : {"P-256", "P-521", "RSA", "ED25519"}) {
     CAPTURE(kind);
-    authority by(kind);
-    const tls::certificate own = by.issue("own", {.names = "DNS:example.test"});
-    const tls::server_context server({.certificates = {own}, .client_trusted_file = by.file()});
-    const tls::client_context client({.trusted_file = by.file(), .own = own});
+    authority issuer(kind);
+    const tls::certificate certificate = issuer.issue("own", {.names = "DNS:example.test"});
+    const tls::server_context server(
+        {.certificates = {certificate}, .client_trusted_file = issuer.file()});
+    const tls::client_context client({.trusted_file = issuer.file(), .own = certificate});
     plain_pair ends = plain();
-    auto answering = spin(small, [&] {
+    auto server_fiber = spin(small, [&] {
       tls::stream peer = tls::stream::accept(std::move(ends.server), server);
       peer.write_all(read_text(peer));
     });
-    auto asking = spin(small, [&] {
+    auto client_fiber = spin(small, [&] {
       tls::stream peer = tls::stream::connect(std::move(ends.client), client, "example.test");
       peer.write_all("echo");
       return read_text(peer);
     });
-    CHECK(asking.await() == "echo");
-    answering.await();
+    CHECK(client_fiber.await() == "echo");
+    server_fiber.await();
   }
 }
 
-TEST_CASE("a stream travels with its fiber, and is not used on two threads at once") {
+TEST_CASE("tls::stream travels with its fiber, and is not used on two threads at once") {
   std::thread([] {
     run_here([] {
       secure_pair ends = trust().pair();
       tls::stream& client = ends.client;
       tls::stream& server = ends.server;
-      motet::thread other(quiet(), [] { motet::sleep(); });
-      auto waiting = spin([&] { return read_text(client); });
+      motet::thread second_thread(quiet(), [] { motet::sleep(); });
+      auto waiter = spin([&] { return read_text(client); });
       snooze();
-      other.call([&] {
+      second_thread.call([&] {
         CHECK_THROWS_AS(client.write_all("x"), std::logic_error);
         std::error_code error;
         client.write_all(bytes_of("x"), error);
         CHECK(error == std::errc::operation_not_permitted);
       });
       server.write_all("one");
-      CHECK(waiting.await() == "one");
-      other.call([&] { server.write_all("two"); });
-      CHECK(other.call([&] { return read_text(client); }) == "two");
+      CHECK(waiter.await() == "one");
+      second_thread.call([&] { server.write_all("two"); });
+      CHECK(second_thread.call([&] { return read_text(client); }) == "two");
     });
   }).join();
 }
