@@ -29,7 +29,7 @@ struct counted {
 
 }  // namespace
 
-TEST_CASE("an inherited value follows a request on every way to another thread",
+TEST_CASE("inherited fiber_local: a value follows a request on every way to another thread",
           "[fiber_local][inherited][thread]") {
   run_here([] {
     *request = "GET /";
@@ -58,27 +58,27 @@ TEST_CASE("an inherited value follows a request on every way to another thread",
   });
 }
 
-TEST_CASE("each fiber elsewhere has a copy of its own, made where it was asked for",
+TEST_CASE("inherited fiber_local: each remote fiber has its own copy, made by the caller",
           "[fiber_local][inherited][thread]") {
   run_here([] {
     *request = "first";
     thread other([] { sleep(); });
-    const auto changed = other.spin([] {
+    const auto remote_change = other.spin([] {
       *request += ", changed";
       return *request;
     });
     *request = "second";
-    CHECK(changed.await() == "first, changed");
+    CHECK(remote_change.await() == "first, changed");
     CHECK(*request == "second");
     // A fiber of the house that calls small functions hands nothing on to the next one.
-    promise<std::string> left;
+    promise<std::string> message;
     other.post([] { *request = "of the first function"; });
-    other.post([&] { left.set_value(*request); });
-    CHECK(left.get_future().get() == "second");
+    other.post([&] { message.set_value(*request); });
+    CHECK(message.get_future().get() == "second");
   });
 }
 
-TEST_CASE("a copy that throws does so where the job is given, and nothing has happened",
+TEST_CASE("inherited fiber_local: a copy that throws makes the call throw before it has an effect",
           "[fiber_local][inherited][thread]") {
   const fiber_local<counted> value(inherited);
   run_here([&] {
