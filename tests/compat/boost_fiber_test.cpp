@@ -199,7 +199,7 @@ TEST_CASE("a fiber of Boost's cannot join itself, and another thread can") {
     boost::this_fiber::yield();
     CHECK(told == std::errc::resource_deadlock_would_occur);
     testing::idle_thread elsewhere;
-    elsewhere.itself.call([&] { one.join(); });
+    elsewhere.thread.call([&] { one.join(); });
     CHECK(!one.joinable());
   });
 }
