@@ -55,7 +55,7 @@ enum class ending {
 
 /// What the first of two borrowers does: it waits to be ended, unless it is to fail.
 int fail_or_wait(const text& lent, ending end) {
-  const borrower here(lent);
+  const borrower local(lent);
   if (end == ending::a_borrower_fails) {
     motet::snooze();
     throw std::runtime_error("a borrower failed");
@@ -66,7 +66,7 @@ int fail_or_wait(const text& lent, ending end) {
 
 /// And the second: it returns something, in a while, if the first one fails.
 int return_or_wait(const text& lent, ending end) {
-  const borrower here(lent);
+  const borrower local(lent);
   if (end == ending::a_borrower_fails) {
     motet::sleep_for(1ms);
   } else {
@@ -78,8 +78,8 @@ int return_or_wait(const text& lent, ending end) {
 /// What is captured borrows as well, and is destroyed though the body may never have run.
 void lend_to_group(const text& lent, ending end) {
   motet::group fibers;
-  fibers.spin([&, held = std::make_unique<borrower>(lent)] { fail_or_wait(lent, end); });
-  fibers.spin([&, held = std::make_unique<borrower>(lent)] { return_or_wait(lent, end); });
+  fibers.spin([&, payload = std::make_unique<borrower>(lent)] { fail_or_wait(lent, end); });
+  fibers.spin([&, payload = std::make_unique<borrower>(lent)] { return_or_wait(lent, end); });
   fibers.await_all();
 }
 

@@ -87,8 +87,8 @@ TEST_CASE("co_await of fibers and futures returns their value or throws their fa
       CHECK_THROWS_AS(co_await failing, oops);
       promise<std::unique_ptr<int>> pointer;
       pointer.set_value(std::make_unique<int>(8));
-      const std::unique_ptr<int> received = co_await pointer.get_future();
-      CHECK(*received == 8);
+      const std::unique_ptr<int> target = co_await pointer.get_future();
+      CHECK(*target == 8);
       promise<int&> refers;
       auto later = spin([&] { refers.set_value(object); });
       int& reference = co_await refers.get_future();
@@ -106,14 +106,14 @@ TEST_CASE("co_await of fibers and futures returns their value or throws their fa
 
 TEST_CASE("co_await: a coroutine stays on the fiber that awaits it", "[coroutine]") {
   run([] {
-    static const fiber_local<int> mine(0);
-    mine.get() = 5;
+    static const fiber_local<int> number(0);
+    number.get() = 5;
     promise<void> go;
     const auto body = [&]() -> task<int> {
       const fiber_ref caller = current();
       co_await go.get_future();
       CHECK(current() == caller);
-      CHECK(mine.get() == 5);
+      CHECK(number.get() == 5);
       mutex lock;
       lock.lock();
       co_await spin([] { snooze(); });

@@ -197,7 +197,7 @@ TEST_CASE("fiber: thousands of generations end, and the last handle frees them",
     });
     root.await();
     CHECK(last.state() == fiber_state::dead);
-    auto forgetter = spin([forgotten = std::exchange(last, {})]() mutable { forgotten = {}; });
+    auto forgetter = spin([chain = std::exchange(last, {})]() mutable { chain = {}; });
     root = {};
     forgetter.await();
   });
@@ -217,7 +217,7 @@ TEST_CASE("fiber: a parent may end a transient child in a read without a deadloc
   });
 }
 
-TEST_CASE("fiber::children() lists children by age, those in groups among them", "[children]") {
+TEST_CASE("fiber::children() lists children by age, members of groups included", "[children]") {
   run([] {
     const auto wait = [] { sleep(); };
     group first;
@@ -244,15 +244,15 @@ TEST_CASE("fiber::children() lists children by age, those in groups among them",
 TEST_CASE("fiber::children() lists a child on another thread by age, and never its proxy",
           "[children]") {
   run_here([] {
-    thread other([] { sleep(); });
+    thread worker([] { sleep(); });
     const auto wait = [] { sleep(); };
     const auto a = spin({.name = "a"}, wait);
-    const auto b = other.spin(wait);
+    const auto b = worker.spin(wait);
     const auto c = spin({.name = "c"}, wait);
     CHECK(current().children() == std::vector<fiber_ref>{a, b, c});
     CHECK(b.parent() == current());
     auto spinning = spin([&] {
-      other.spin(wait);
+      worker.spin(wait);
       sleep();
     });
     for (int i = 0; i < 20; ++i) {
@@ -264,9 +264,9 @@ TEST_CASE("fiber::children() lists a child on another thread by age, and never i
 
 TEST_CASE("fiber::children() does not list a dead child on another thread", "[children]") {
   run_here([] {
-    thread other([] { sleep(); });
+    thread worker([] { sleep(); });
     event go;
-    const auto child = other.spin([&] { go.wait(); });
+    const auto child = worker.spin([&] { go.wait(); });
     CHECK(current().children() == std::vector<fiber_ref>{child});
     go.set();
     while (child.state() != fiber_state::dead) std::this_thread::yield();

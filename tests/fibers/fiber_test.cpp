@@ -106,13 +106,13 @@ TEST_CASE("spin() never runs a fiber at once", "[order]") {
 
 TEST_CASE("spin() queues fibers in call order", "[order]") {
   run([] {
-    numbers order, expected;
+    numbers order, expected_order;
     for (int i = 0; i < 1000; ++i) {
       spin([&order, i] { order.push_back(i); });
-      expected.push_back(i);
+      expected_order.push_back(i);
     }
     snooze();
-    CHECK(order == expected);
+    CHECK(order == expected_order);
   });
 }
 
@@ -131,7 +131,7 @@ TEST_CASE("snooze() moves the fiber behind all runnable fibers", "[order]") {
   });
 }
 
-TEST_CASE("spin() puts a fiber behind those that have snoozed earlier", "[order]") {
+TEST_CASE("spin() puts a fiber behind fibers that have snoozed earlier", "[order]") {
   run([] {
     words trace;
     spin([&] {

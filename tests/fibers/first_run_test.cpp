@@ -52,7 +52,7 @@ std::size_t mapped() {
 
 }  // namespace
 
-TEST_CASE("spin(): fibers that never wait share one stack, those that wait have their own",
+TEST_CASE("spin(): fibers that never wait share one stack, waiting fibers have their own",
           "[first run]") {
   run([] {
     std::vector<std::uintptr_t> stacks;
@@ -128,18 +128,19 @@ TEST_CASE("spin(): a fiber's captures are destroyed on its stack, before the nex
   run([] {
     std::string order;
     struct mark {
-      explicit mark(std::string& text, char name) : order(&text), left(name) {}
-      mark(mark&& other) noexcept : order(std::exchange(other.order, nullptr)), left(other.left) {}
+      explicit mark(std::string& text, char name) : order(&text), letter(name) {}
+      mark(mark&& other) noexcept
+          : order(std::exchange(other.order, nullptr)), letter(other.letter) {}
       mark& operator=(mark&&) = delete;
       ~mark() {
-        if (order != nullptr) *order += left;
+        if (order != nullptr) *order += letter;
       }
       std::string* order;
-      char left;
+      char letter;
     };
     group fibers;
-    fibers.spin([&order, held = mark(order, 'A')] { order += 'a'; });
-    fibers.spin([&order, held = mark(order, 'B')] { order += 'b'; });
+    fibers.spin([&order, payload = mark(order, 'A')] { order += 'a'; });
+    fibers.spin([&order, payload = mark(order, 'B')] { order += 'b'; });
     fibers.await_all();
     CHECK(order == "aAbB");
   });

@@ -184,7 +184,7 @@ TEST_CASE("group: the destructor ends the fibers, and borrowed locals stay valid
   run([] {
     words trace;
     {
-      std::vector<int> borrowed(100, 1);
+      std::vector<int> numbers(100, 1);
       group voices;
       for (int i = 0; i < 3; ++i) {
         voices.spin([&] {
@@ -192,8 +192,8 @@ TEST_CASE("group: the destructor ends the fibers, and borrowed locals stay valid
             sleep();
           } catch (const cancelled&) {
             sleep_for(1ms);
-            borrowed.push_back(static_cast<int>(borrowed.size()));
-            trace.push_back(std::to_string(borrowed.size()));
+            numbers.push_back(static_cast<int>(numbers.size()));
+            trace.push_back(std::to_string(numbers.size()));
             throw;
           }
         });
@@ -222,8 +222,7 @@ TEST_CASE("group: the destructor ends the fibers when an exception leaves its sc
   });
 }
 
-TEST_CASE("group: the destructor waits for its fibers whatever is raised in the meantime",
-          "[group]") {
+TEST_CASE("group: the destructor waits for its fibers in spite of interruptions", "[group]") {
   run([] {
     bool cleaned = false;
     auto owner = spin([&] {

@@ -475,12 +475,12 @@ TEST_CASE("group::spin() never takes room that is reserved for an earlier caller
           "[group][limit]") {
   run([] {
     group one_at_a_time{1};
-    int inside = 0;
+    int occupants = 0;
     int peak = 0;
     const auto work = [&] {
-      peak = std::max(peak, ++inside);
+      peak = std::max(peak, ++occupants);
       for (int i = 0; i < 5; ++i) snooze();
-      --inside;
+      --occupants;
     };
     auto first = one_at_a_time.spin(work);
     auto second = spin([&] { one_at_a_time.spin(work); });
@@ -538,7 +538,7 @@ TEST_CASE("group: one created by a capture's destructor does not outlive the fib
       }
     };
     std::unique_ptr<group> escaped;
-    spin([kept = late(&escaped, &was_run)] {}).await();
+    spin([payload = late(&escaped, &was_run)] {}).await();
     CHECK(was_run);
     escaped.reset();
   });

@@ -90,10 +90,10 @@ TEST_CASE("joiner without a stop condition receives every result", "[await]") {
     counts of_void;
     CHECK(await_with(of_void, [] {}, [] {}, [] { sleep(); }));
     CHECK_THROWS_AS(await_with(of_void, [] { throw oops(); }, [] { sleep(); }), oops);
-    auto interrupted = spin([&] { await_with(of_void, [] { sleep(); }); });
-    until_waiting(interrupted);
-    interrupted.cancel();
-    CHECK_THROWS_AS(interrupted.await(), fiber_cancelled);
+    auto victim = spin([&] { await_with(of_void, [] { sleep(); }); });
+    until_waiting(victim);
+    victim.cancel();
+    CHECK_THROWS_AS(victim.await(), fiber_cancelled);
     CHECK_FALSE(await_with(of_void, [] {
       current().cancel();
       snooze();
@@ -120,7 +120,7 @@ TEST_CASE("joiner: a failing job does not end a limiter", "[await][semaphore]") 
         std::vector<std::function<void()>> jobs;
         for (int i = 0; i < 25; ++i) {
           jobs.emplace_back([&, i] {
-            const permit_guard in(limit);
+            const permit_guard guard(limit);
             peak = std::max(peak, ++active);
             sleep_for(10ms);
             --active;

@@ -139,25 +139,25 @@ TEST_CASE("make_local(): locals are destroyed however their fiber ends", "[local
   run([] {
     words trace;
     spin([&] { make_local<note>(trace, "returned"); }).await();
-    auto failed = spin([&] {
+    auto failing = spin([&] {
       make_local<note>(trace, "failed");
       throw oops();
     });
-    CHECK_THROWS_AS(failed.await(), oops);
-    auto ended = spin([&] {
+    CHECK_THROWS_AS(failing.await(), oops);
+    auto victim = spin([&] {
       make_local<note>(trace, "cancelled");
       sleep();
     });
-    auto stopped = spin([&] {
+    auto stopped_fiber = spin([&] {
       make_local<note>(trace, "stopped");
       sleep();
       return 1;
     });
     snooze();
-    ended.cancel();
-    CHECK_THROWS_AS(ended.await(), fiber_cancelled);
-    stopped.stop(2);
-    CHECK(stopped.await() == 2);
+    victim.cancel();
+    CHECK_THROWS_AS(victim.await(), fiber_cancelled);
+    stopped_fiber.stop(2);
+    CHECK(stopped_fiber.await() == 2);
     CHECK(trace == words{"returned", "failed", "cancelled", "stopped"});
   });
 }
@@ -294,23 +294,23 @@ TEST_CASE("fiber_local has values in fibers of several threads at once", "[fiber
 
 TEST_CASE("fiber_local creates its value by T(), by copy or by a factory", "[fiber_local]") {
   const fiber_local<int> plain;
-  const fiber_local<std::string> copied("first");
+  const fiber_local<std::string> from_copy("first");
   int calls = 0;
   const fiber_local<int> counting([&] { return ++calls; });
   const fiber_local<bool> callable([] { return true; });
   run([&] {
     CHECK(*plain == 0);
-    CHECK(*copied == "first");
-    copied->append("!");
+    CHECK(*from_copy == "first");
+    from_copy->append("!");
     CHECK(*counting == 1);
     CHECK(*counting == 1);
     CHECK(*callable);
     spin([&] {
-      CHECK(*copied == "first");
+      CHECK(*from_copy == "first");
       CHECK(*counting == 2);
     }).await();
     spin([&] { CHECK(calls == 2); }).await();
-    CHECK(*copied == "first!");
+    CHECK(*from_copy == "first!");
   });
 }
 

@@ -178,11 +178,13 @@ TEST_CASE("origin() of a raised exception is the fiber that it ended", "[origin]
 TEST_CASE("origin() is empty for a cancellation; awaiting the cancelled fiber throws a new one",
           "[origin]") {
   run([] {
-    auto ended = spin({.name = "ended"}, [] { sleep(); });
-    ended.cancel();
+    auto victim = spin({.name = "ended"}, [] { sleep(); });
+    victim.cancel();
     const auto error = thrown_by([&] {
-      spin({.name = "awaiter"}, [&] { CHECK(!origin(thrown_by([&] { ended.await(); }))); }).await();
-      spin({.name = "awaiter"}, [&] { ended.await(); }).await();
+      spin({.name = "awaiter"}, [&] {
+        CHECK(!origin(thrown_by([&] { victim.await(); })));
+      }).await();
+      spin({.name = "awaiter"}, [&] { victim.await(); }).await();
     });
     CHECK(name_of(error) == "awaiter");
   });

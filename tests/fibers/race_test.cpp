@@ -248,8 +248,7 @@ TEST_CASE("await_any() waits for losers that take time to end", "[await_any]") {
   });
 }
 
-TEST_CASE("await_any() drops failures of a loser's children, not those of the winner's",
-          "[await_any]") {
+TEST_CASE("await_any() drops failures of a loser's children, not of the winner's", "[await_any]") {
   run([] {
     const auto leaves_child = [] {
       spin([] {
@@ -478,9 +477,9 @@ TEST_CASE("await_all() over handles throws the first failure at once, and only o
     auto fails = spin([] { throw second_error(); });  // before anybody awaits it
     CHECK_THROWS_AS(await_all(endless, fails), second_error);
     for (int i = 0; i < 5; ++i) snooze();
-    auto ended = spin([] { sleep(); });
-    ended.cancel();
-    CHECK_THROWS_AS(await_all(endless, ended), fiber_cancelled);
+    auto victim = spin([] { sleep(); });
+    victim.cancel();
+    CHECK_THROWS_AS(await_all(endless, victim), fiber_cancelled);
     CHECK(endless.state() == fiber_state::waiting);
   });
 }

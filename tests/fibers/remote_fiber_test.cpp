@@ -75,42 +75,42 @@ TEST_CASE("fiber_ref: the last drop on another thread frees all after the home t
       for (auto& handle : handles) handle.await();
     });
     CHECK(*destroyed == 0);
-    strangers others;
+    strangers peers;
     for (int i = 0; i < 2; ++i) {
-      others.start([half = std::vector<fiber<result>>(
-                        std::make_move_iterator(handles.begin() + 5 * i),
-                        std::make_move_iterator(handles.begin() + 5 * (i + 1)))]() mutable {
+      peers.start([half = std::vector<fiber<result>>(
+                       std::make_move_iterator(handles.begin() + 5 * i),
+                       std::make_move_iterator(handles.begin() + 5 * (i + 1)))]() mutable {
         for (auto& handle : half) handle.await();
         half.clear();
       });
     }
-    others.join();
+    peers.join();
     CHECK(*destroyed == 10);
   }
 }
 
 TEST_CASE("fiber::await() returns the stored result after the home thread has ended", "[handle]") {
   distant<int> value([] { return spin({.name = "alto"}, [] { return 4; }); });
-  distant<int> ended([] { return spin([]() -> int { sleep(); }); });
+  distant<int> victim([] { return spin([]() -> int { sleep(); }); });
   value.handle.await();
   value.dismiss();
-  ended.dismiss();
+  victim.dismiss();
   CHECK(value.handle.await() == 4);
   CHECK(value.handle.name() == "alto");
   CHECK(value.handle.home() != std::this_thread::get_id());
   CHECK(value.handle.children().empty());
   CHECK(value.handle.parent().state() == fiber_state::dead);
-  CHECK_THROWS_AS(ended.handle.await(), fiber_cancelled);
-  for (const fiber_ref& handle : {fiber_ref(value.handle), fiber_ref(ended.handle)}) {
+  CHECK_THROWS_AS(victim.handle.await(), fiber_cancelled);
+  for (const fiber_ref& handle : {fiber_ref(value.handle), fiber_ref(victim.handle)}) {
     CHECK(handle.state() == fiber_state::dead);
     CHECK(!handle.schedule(1));
     CHECK(!handle.raise(first_error()));
     CHECK(handle.cancel() == cancel_result::finished);
   }
-  CHECK(ended.handle.stop(1) == cancel_result::finished);
+  CHECK(victim.handle.stop(1) == cancel_result::finished);
   run_here([&] {
     CHECK(value.handle.await() == 4);
-    CHECK_THROWS_AS(ended.handle.await(), fiber_cancelled);
+    CHECK_THROWS_AS(victim.handle.await(), fiber_cancelled);
   });
 }
 

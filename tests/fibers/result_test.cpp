@@ -76,10 +76,10 @@ TEST_CASE("fiber: a result lives as long as a handle, and is destroyed once", "[
     snooze();
     snooze();
     CHECK(alive == 1);
-    auto stopped = spin([&]() -> counted { sleep(); });
+    auto victim = spin([&]() -> counted { sleep(); });
     snooze();
-    stopped.stop(counted(alive));
-    CHECK_NOTHROW(stopped.await());
+    victim.stop(counted(alive));
+    CHECK_NOTHROW(victim.await());
     CHECK(alive == 2);
     auto source = spin([&] { return counted(alive); });
     {

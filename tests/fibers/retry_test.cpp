@@ -88,15 +88,15 @@ TEST_CASE("retry() does not repeat a call that would only fail again", "[retry]"
     }));
     CHECK(calls >= 3);
     calls = 0;
-    auto gone = spin([&] {
+    auto victim = spin([&] {
       retry(schedule, [&] {
         ++calls;
         sleep();
       });
     });
-    until_waiting(gone);
-    gone.cancel();
-    CHECK_THROWS_AS(gone.await(), fiber_cancelled);
+    until_waiting(victim);
+    victim.cancel();
+    CHECK_THROWS_AS(victim.await(), fiber_cancelled);
     CHECK(calls == 1);
     int stored = 3;
     int& reference = retry(schedule, [&]() -> int& { return stored; });

@@ -95,9 +95,9 @@ TEST_CASE("supervise() starts a new fiber of the same name each time, made by th
     spec.make = [&] {
       const int number = ++factory_calls;
       fibers.push_back(current());
-      return [&fibers, owned = std::make_unique<int>(number)] {
+      return [&fibers, payload = std::make_unique<int>(number)] {
         CHECK(current() == fibers.back());
-        if (*owned < 3) throw flaky();
+        if (*payload < 3) throw flaky();
       };
     };
     supervise(quick(), spec);
@@ -348,18 +348,18 @@ TEST_CASE("supervise(): jitter shortens each delay at random", "[supervise]") {
     supervise_options options = quick();
     options.delay = options.longest_delay = 100ms;
     options.jitter = 0.5;
-    std::size_t outside = 0;
+    std::size_t outliers = 0;
     std::size_t shorter = 0;
     options.on_event = [&](const supervise_event& event) {
       if (event.what != kind::restarting) return;
-      outside += event.delay < 50ms || event.delay > 100ms ? 1 : 0;
+      outliers += event.delay < 50ms || event.delay > 100ms ? 1 : 0;
       shorter += event.delay < 99ms ? 1 : 0;
     };
     int count = 0;
     supervise(options, child_spec{.restart = restart_policy::on_failure, .make = [&] {
                                     if (++count < 50) throw flaky();
                                   }});
-    CHECK(outside == 0);
+    CHECK(outliers == 0);
     CHECK(shorter > 0);
   });
 }
@@ -429,7 +429,7 @@ TEST_CASE("supervise() accepts a range of specs with owning factories", "[superv
     std::vector<child_spec> specs;
     for (int i = 1; i <= 3; ++i) {
       specs.push_back({.restart = restart_policy::never,
-                       .make = [&sum, owned = std::make_unique<int>(i)] { sum += *owned; }});
+                       .make = [&sum, payload = std::make_unique<int>(i)] { sum += *payload; }});
     }
     supervise({}, std::move(specs));
     CHECK(sum == 6);

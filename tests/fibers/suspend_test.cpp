@@ -266,19 +266,20 @@ TEST_CASE("fiber::schedule() never wakes an await, a group or a suspend_with()",
       return suspend<int>();
     });
     std::optional<resumer<int>> stored;
-    auto resumed = spin([&] {
+    auto resumer_fiber = spin([&] {
       const int value = suspend_with<int>([&](resumer<int> r) { stored.emplace(std::move(r)); });
       return 10 * value + suspend<int>();
     });
     snooze();
-    for (const fiber_ref& handle : {fiber_ref(awaiting), fiber_ref(grouping), fiber_ref(resumed)}) {
+    for (const fiber_ref& handle :
+         {fiber_ref(awaiting), fiber_ref(grouping), fiber_ref(resumer_fiber)}) {
       CHECK(handle.schedule(1));
       CHECK(handle.state() == fiber_state::waiting);
     }
     (*stored)(4);
     CHECK(awaiting.await() == 1);
     CHECK(grouping.await() == 1);
-    CHECK(resumed.await() == 41);
+    CHECK(resumer_fiber.await() == 41);
   });
 }
 
@@ -340,11 +341,11 @@ TEST_CASE("fiber::raise() destroys a pending token from another thread", "[token
         return !move_on_after(5ms, [] { suspend(); });
       });
       testing::settle();
-      std::thread other([&] {  // both are there before the fiber's thread looks
+      std::thread remote([&] {  // both are there before the fiber's thread looks
         give(suspended_fiber);
         suspended_fiber.raise(oops());
       });
-      other.join();
+      remote.join();
       CHECK(suspended_fiber.await());
     });
   };
