@@ -27,7 +27,7 @@ struct oops : std::runtime_error {
 
 /// Notes a word when it is destroyed, unless it has been moved from.
 struct note {
-  note(words& to, std::string text) : trace(&to), word(std::move(text)) {}
+  note(words& target, std::string text) : trace(&target), word(std::move(text)) {}
   note(note&& other) noexcept
       : trace(std::exchange(other.trace, nullptr)), word(std::move(other.word)) {}
   note& operator=(note&&) = delete;
@@ -40,7 +40,7 @@ struct note {
 
 /// Keeps count of itself.
 struct counted {
-  explicit counted(int& of) : alive(&of) { ++*alive; }
+  explicit counted(int& counter) : alive(&counter) { ++*alive; }
   counted(counted&& other) noexcept : alive(std::exchange(other.alive, nullptr)) {}
   counted& operator=(counted&&) = delete;
   ~counted() {
@@ -52,7 +52,7 @@ struct counted {
 /// Calls `function` when it goes.
 template <typename F>
 struct at_end {
-  explicit at_end(F called) : function(std::move(called)) {}
+  explicit at_end(F action) : function(std::move(action)) {}
   at_end(const at_end&) = delete;
   at_end& operator=(const at_end&) = delete;
   ~at_end() { function(); }
@@ -62,7 +62,7 @@ struct at_end {
 /// The same, for what is done when a block is left.
 template <typename F>
 struct at_exit : at_end<F> {
-  explicit at_exit(F called) : at_end<F>(std::move(called)) {}
+  explicit at_exit(F action) : at_end<F>(std::move(action)) {}
 };
 
 /// Waits to be cancelled and fails then.
@@ -107,9 +107,9 @@ inline void until_waiting(const motet::fiber_ref& fiber) {
 
 template <typename F>
 void on_virtual_time(F f) {
-  motet::options chosen;
-  chosen.backend = "sim";
-  motet::run(chosen, f);
+  motet::options config;
+  config.backend = "sim";
+  motet::run(config, f);
 }
 
 }  // namespace testing

@@ -29,8 +29,8 @@ bool ring_refused() {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const char* wanted = std::getenv("MOTET_BACKEND");
-  if (wanted != nullptr && std::string(wanted) == "io_uring" && ring_refused()) {
+  const char* backend_name = std::getenv("MOTET_BACKEND");
+  if (backend_name != nullptr && std::string(backend_name) == "io_uring" && ring_refused()) {
     std::puts("skipped: io_uring is refused here");
     return skipped;
   }

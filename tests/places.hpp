@@ -29,8 +29,8 @@ inline int this_thread() {
 
 /// One that waits to be given work.
 struct idle_thread {
-  motet::thread itself{quiet(), [] { motet::sleep(); }};
-  int number = itself.call([] { return this_thread(); });
+  motet::thread thread{quiet(), [] { motet::sleep(); }};
+  int number = thread.call([] { return this_thread(); });
 };
 
 /// Calls at once whatever it is given, as none of motet's own.
@@ -55,21 +55,21 @@ class foreign_loop {
   ~foreign_loop() { close(); }
   template <typename F>
   void post(F f) {
-    const std::lock_guard in(lock_);
+    const std::lock_guard guard(lock_);
     if (closed_) throw motet::executor_stopped();
-    left_.emplace_back(std::move(f));
-    changed_.notify_one();
+    functions_.emplace_back(std::move(f));
+    condition_.notify_one();
   }
   void take_no_more() {
-    const std::lock_guard in(lock_);
+    const std::lock_guard guard(lock_);
     closed_ = true;
-    changed_.notify_one();
+    condition_.notify_one();
   }
   /// What is left is lost.
   void close() {
     take_no_more();
     if (runs_.joinable()) runs_.join();
-    left_.clear();
+    functions_.clear();
   }
   int number() const { return number_; }
   std::size_t calls() const { return calls_; }
@@ -77,21 +77,21 @@ class foreign_loop {
  private:
   void run() {
     number_ = this_thread();
-    for (std::unique_lock in(lock_);;) {
-      changed_.wait(in, [&] { return closed_ || !left_.empty(); });
+    for (std::unique_lock guard(lock_);;) {
+      condition_.wait(guard, [&] { return closed_ || !functions_.empty(); });
       if (closed_) return;
-      const std::function<void()> next = std::move(left_.front());
-      left_.pop_front();
-      in.unlock();
+      const std::function<void()> next = std::move(functions_.front());
+      functions_.pop_front();
+      guard.unlock();
       ++calls_;
       next();
-      in.lock();
+      guard.lock();
     }
   }
 
   std::mutex lock_;
-  std::condition_variable changed_;
-  std::deque<std::function<void()>> left_;
+  std::condition_variable condition_;
+  std::deque<std::function<void()>> functions_;
   bool closed_ = false;
   std::atomic<int> number_{0};
   std::atomic<std::size_t> calls_{0};
@@ -100,10 +100,10 @@ class foreign_loop {
 
 /// Waits until `reached`, at most ten seconds, without a switchpoint that could be interrupted. On
 /// sim, whose time does not wait for other threads, that takes a while as well.
-inline void await(const std::atomic<int>& place, int reached) {
+inline void await(const std::atomic<int>& place, int goal) {
   using clock = std::chrono::steady_clock;
   motet::shield([&] {
-    for (const auto begun = clock::now(); place < reached && clock::now() - begun < 10s;) {
+    for (const auto start = clock::now(); place < goal && clock::now() - start < 10s;) {
       motet::sleep_for(1ms);
       if (on_sim()) std::this_thread::sleep_for(100us);
     }

@@ -10,22 +10,22 @@
 namespace testing {
 
 inline motet::options quiet() {
-  motet::options chosen;
-  chosen.deadlock_report = std::chrono::milliseconds(0);
-  return chosen;
+  motet::options config;
+  config.deadlock_report = std::chrono::milliseconds(0);
+  return config;
 }
 
 /// Options under which a fiber may end before it has been thrown an `Error` that was raised in it.
 template <typename Error>
-motet::options poked(motet::options chosen = {}) {
-  chosen.on_unhandled = [](const std::exception_ptr& late) {
+motet::options poked(motet::options config = {}) {
+  config.on_unhandled = [](const std::exception_ptr& late) {
     try {
       std::rethrow_exception(late);
     } catch (const Error&) {
       // Whoever raises at random comes too late now and then.
     }
   };
-  return chosen;
+  return config;
 }
 
 /// Calls `function` as the main fiber of a quiet runtime.

@@ -36,40 +36,40 @@ inline std::uint16_t port_of(int socket) {
 }
 
 inline motet::fd make_tcp_socket(int flags = 0) {
-  motet::fd made(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | flags, 0));
-  if (!made) throw std::runtime_error("socket");
-  return made;
+  motet::fd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | flags, 0));
+  if (!socket) throw std::runtime_error("socket");
+  return socket;
 }
 
 /// Listens on a port that the kernel chooses.
 inline motet::fd make_listener(int flags = 0, int backlog = 1024) {
-  motet::fd made = make_tcp_socket(flags);
+  motet::fd socket = make_tcp_socket(flags);
   const sockaddr_in address = loopback_address(0);
-  if (::bind(made.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 ||
-      ::listen(made.get(), backlog) != 0) {
+  if (::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 ||
+      ::listen(socket.get(), backlog) != 0) {
     throw std::runtime_error("listen");
   }
-  return made;
+  return socket;
 }
 
 /// Connects to a listener on this host; a blocking call that the kernel answers by itself.
 inline motet::fd connect_to(std::uint16_t port) {
-  motet::fd made = make_tcp_socket();
+  motet::fd socket = make_tcp_socket();
   const sockaddr_in address = loopback_address(port);
-  if (::connect(made.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
+  if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
     throw std::runtime_error("connect");
   }
-  return made;
+  return socket;
 }
 
 /// Returns: a port where nobody listens.
 inline std::uint16_t unused_port() {
-  motet::fd bound = make_tcp_socket();
+  motet::fd listener = make_tcp_socket();
   const sockaddr_in address = loopback_address(0);
-  if (::bind(bound.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
+  if (::bind(listener.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
     throw std::runtime_error("bind");
   }
-  return port_of(bound.get());
+  return port_of(listener.get());
 }
 
 inline std::size_t open_descriptors() {
@@ -87,14 +87,14 @@ inline bool ready_now(int fd, short events) {
 
 /// Reads what there is now, without waiting and without a lasting change of the descriptor's mode.
 inline std::string take_all(int fd) {
-  std::string all;
+  std::string text;
   std::array<char, 4096> part;
   while (ready_now(fd, POLLIN)) {
     const ssize_t size = ::read(fd, part.data(), part.size());
     if (size <= 0) break;
-    all.append(part.data(), static_cast<std::size_t>(size));
+    text.append(part.data(), static_cast<std::size_t>(size));
   }
-  return all;
+  return text;
 }
 
 /// Writes until there is no room, whatever the descriptor's mode, which it has again afterwards.
@@ -105,9 +105,9 @@ inline std::size_t fill(int fd) {
   const std::string block(4096, 'f');
   std::size_t total = 0;
   for (std::size_t size = block.size(); size > 0;) {
-    const ssize_t written = ::write(fd, block.data(), size);
-    if (written > 0) {
-      total += static_cast<std::size_t>(written);
+    const ssize_t count = ::write(fd, block.data(), size);
+    if (count > 0) {
+      total += static_cast<std::size_t>(count);
     } else {
       size /= 2;
     }

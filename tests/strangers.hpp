@@ -49,7 +49,7 @@ class strangers {
     join();
   }
   void join() {
-    for (std::thread& each : threads_) each.join();
+    for (std::thread& thread : threads_) thread.join();
     threads_.clear();
   }
 
@@ -69,7 +69,7 @@ class distant {
   template <typename F>
   explicit distant(F spin_it) {
     std::promise<motet::fiber<T>> offer;
-    auto offered = offer.get_future();
+    auto handle_future = offer.get_future();
     thread_ = std::thread([this, &offer, spin_it]() mutable {
       motet::run(strangers::quiet(), [&] {
         main_ = motet::current();
@@ -83,7 +83,7 @@ class distant {
         }
       });
     });
-    handle = offered.get();
+    handle = handle_future.get();
   }
   distant(const distant&) = delete;
   distant& operator=(const distant&) = delete;
@@ -111,8 +111,8 @@ template <typename Await>
 std::string outcome_of(Await await) {
   try {
     return std::to_string(await());
-  } catch (const motet::fiber_cancelled& how) {
-    return how.reason();
+  } catch (const motet::fiber_cancelled& error) {
+    return error.reason();
   } catch (const std::exception& error) {
     return error.what();
   }
@@ -129,9 +129,9 @@ class box {
   std::optional<T> take() {
     const std::lock_guard guard(lock_);
     if (items_.empty()) return std::nullopt;
-    std::optional<T> taken(std::move(items_.front()));
+    std::optional<T> item(std::move(items_.front()));
     items_.pop_front();
-    return taken;
+    return item;
   }
 
  private:

@@ -27,8 +27,8 @@ template <typename F>
 void end_and_tell(F tell) {
   try {
     sleep();
-  } catch (const cancelled& told) {
-    tell(told);
+  } catch (const cancelled& error) {
+    tell(error);
     throw;
   }
 }
@@ -38,18 +38,18 @@ void end_and_tell(F tell) {
 cancel_reason reason_of_the_end() {
   try {
     sleep();
-  } catch (const cancelled& told) {
-    return told;
+  } catch (const cancelled& error) {
+    return error;
   }
 }
 
 /// Returns: the reason, and all its causes.
 words chain_of(const cancel_reason& last) {
-  words told;
-  for (const cancel_reason* each = &last; each != nullptr; each = each->cause()) {
-    told.emplace_back(each->reason());
+  words texts;
+  for (const cancel_reason* reason = &last; reason != nullptr; reason = reason->cause()) {
+    texts.emplace_back(reason->reason());
   }
-  return told;
+  return texts;
 }
 
 /// Spins a fiber that waits in `depth` more, each the child of the one before.
@@ -66,29 +66,30 @@ void nest(std::size_t depth, std::optional<cancel_reason>& deepest) {
 
 }  // namespace
 
-TEST_CASE("a cancellation says why, where and by which fiber it was asked for", "[reason]") {
+TEST_CASE("cancel_reason tells why, where and by which fiber a cancellation was requested",
+          "[reason]") {
   run([] {
-    std::optional<cancel_reason> told;
-    auto ended = spin([&] { told = reason_of_the_end(); });
+    std::optional<cancel_reason> reason;
+    auto victim = spin([&] { reason = reason_of_the_end(); });
     snooze();
     std::uint64_t asker = 0;
     unsigned line = 0;
     auto asks = spin([&] {
       asker = current().id();
       line = __LINE__ + 1;
-      ended.cancel("the user hung up");
+      victim.cancel("the user hung up");
     });
     asks.await();
-    ended.await();
-    REQUIRE(told.has_value());
-    CHECK(told->reason() == std::string_view("the user hung up"));
-    CHECK(told->asked_at().line == line);
-    CHECK(told->asked_by() == asker);
-    CHECK(told->cause() == nullptr);
+    victim.await();
+    REQUIRE(reason.has_value());
+    CHECK(reason->reason() == std::string_view("the user hung up"));
+    CHECK(reason->asked_at().line == line);
+    CHECK(reason->asked_by() == asker);
+    CHECK(reason->cause() == nullptr);
   });
 }
 
-TEST_CASE("the children of a cancelled fiber are told why it was cancelled", "[reason]") {
+TEST_CASE("cancel_reason: the children of a cancelled fiber receive its reason", "[reason]") {
   run([] {
     std::optional<cancel_reason> deepest;
     const auto me = current().id();
@@ -109,131 +110,135 @@ TEST_CASE("the children of a cancelled fiber are told why it was cancelled", "[r
   });
 }
 
-TEST_CASE("a group that a time limit ends tells its fibers of the limit", "[reason]") {
+TEST_CASE("cancel_reason: fibers of a group that a time limit ends receive the limit as the cause",
+          "[reason]") {
   run([] {
-    std::optional<cancel_reason> told;
+    std::optional<cancel_reason> reason;
     unsigned line = 0;
-    const auto limited = [&] {
-      group all;
-      all.spin([&] { told = reason_of_the_end(); });
-      all.await_all();
+    const auto limited_call = [&] {
+      group fibers;
+      fibers.spin([&] { reason = reason_of_the_end(); });
+      fibers.await_all();
     };
     line = __LINE__ + 1;
-    CHECK_THROWS_AS(with_timeout(1ms, limited), timed_out);
-    REQUIRE(told.has_value());
-    CHECK(chain_of(*told) == words{"its group has ended", "its time was up"});
-    CHECK(told->asked_by() == current().id());
-    CHECK(told->cause()->asked_at().line == line);
-    CHECK(told->cause()->asked_by() == 0);
+    CHECK_THROWS_AS(with_timeout(1ms, limited_call), timed_out);
+    REQUIRE(reason.has_value());
+    CHECK(chain_of(*reason) == words{"its group has ended", "its time was up"});
+    CHECK(reason->asked_by() == current().id());
+    CHECK(reason->cause()->asked_at().line == line);
+    CHECK(reason->cause()->asked_by() == 0);
   });
 }
 
-TEST_CASE("a fiber that ends because of another's failure is told which one failed", "[reason]") {
+TEST_CASE("cancel_reason names the failed fiber to the fibers that end because of it", "[reason]") {
   run([] {
-    std::optional<cancel_reason> told;
-    group all;
-    all.spin([&] { told = reason_of_the_end(); });
-    const fiber_ref failing = all.spin([] {
+    std::optional<cancel_reason> reason;
+    group fibers;
+    fibers.spin([&] { reason = reason_of_the_end(); });
+    const fiber_ref failing = fibers.spin([] {
       snooze();
       throw testing::oops();
     });
-    CHECK_THROWS_AS(all.await_all(), testing::oops);
-    REQUIRE(told.has_value());
-    CHECK(told->asked_by() == failing.id());
-    CHECK(told->cause() == nullptr);
+    CHECK_THROWS_AS(fibers.await_all(), testing::oops);
+    REQUIRE(reason.has_value());
+    CHECK(reason->asked_by() == failing.id());
+    CHECK(reason->cause() == nullptr);
   });
 }
 
-TEST_CASE("what a cancelled fiber asks of others has its own reason as the cause", "[reason]") {
+TEST_CASE("cancel_reason: a request by a cancelled fiber has that fiber's reason as the cause",
+          "[reason]") {
   run([] {
-    std::optional<cancel_reason> told;
-    auto other = spin([&] { told = reason_of_the_end(); });
+    std::optional<cancel_reason> reason;
+    auto second = spin([&] { reason = reason_of_the_end(); });
     auto tidy = spin([&] {
-      const testing::at_end ends([&] { other.cancel("its customer has gone"); });
+      const testing::at_end ends([&] { second.cancel("its customer has gone"); });
       sleep();
     });
     snooze();
     tidy.cancel("the shop closes");
     CHECK_THROWS_AS(tidy.await(), fiber_cancelled);
-    other.await();
-    CHECK(chain_of(told.value()) == words{"its customer has gone", "the shop closes"});
+    second.await();
+    CHECK(chain_of(reason.value()) == words{"its customer has gone", "the shop closes"});
   });
 }
 
-TEST_CASE("a fiber that awaits a cancelled one is told the causes", "[reason]") {
+TEST_CASE("cancel_reason: fiber_cancelled has the causes of the awaited fiber's end", "[reason]") {
   run([] {
-    fiber_ref below;
-    auto above = spin([&] {
-      below = spin({.name = "below"}, [] { sleep(); });
+    fiber_ref target;
+    auto awaiter = spin([&] {
+      target = spin({.name = "below"}, [] { sleep(); });
       sleep();
     });
     snooze();
     snooze();
-    above.cancel("the user hung up");
+    awaiter.cancel("the user hung up");
     try {
-      below.await();
+      target.await();
       FAIL("it was cancelled");
-    } catch (const fiber_cancelled& told) {
-      CHECK(chain_of(told.why()) == words{"its parent has ended", "the user hung up"});
-      const std::string_view text = told.what();
+    } catch (const fiber_cancelled& error) {
+      CHECK(chain_of(error.why()) == words{"its parent has ended", "the user hung up"});
+      const std::string_view text = error.what();
       CHECK(
           text.starts_with("fiber below was cancelled: its parent has ended; because: the user "
                            "hung up ("));
       CHECK(text.find("cancel_reason_test.cpp:") != text.npos);
-      CHECK(told.fiber() == "below");
+      CHECK(error.fiber() == "below");
     }
   });
 }
 
-TEST_CASE("a fiber that was ended by somebody else's reason keeps that", "[reason]") {
+TEST_CASE("cancel_reason stays the first one in a fiber that ends with another fiber's reason",
+          "[reason]") {
   run([] {
     cancel_scope scope;
     auto body = spin([&] {
-      std::optional<cancelled> kept;
+      std::optional<cancelled> stored;
       scope.call([&] {
         try {
           sleep();
-        } catch (const cancelled& told) {
-          kept = told;
+        } catch (const cancelled& error) {
+          stored = error;
           throw;
         }
       });
-      throw cancelled(*kept);  // NOLINT: as it is
+      throw cancelled(*stored);  // NOLINT: as it is
     });
     snooze();
     scope.cancel("enough");
     try {
       body.await();
       FAIL("it was cancelled");
-    } catch (const fiber_cancelled& told) {
-      CHECK(told.reason() == std::string_view("enough"));
+    } catch (const fiber_cancelled& error) {
+      CHECK(error.reason() == std::string_view("enough"));
     }
   });
 }
 
-TEST_CASE("a fiber on another thread is told why its parent here was cancelled", "[reason]") {
+TEST_CASE("cancel_reason reaches a fiber on another thread whose parent is cancelled here",
+          "[reason]") {
   run([] {
-    testing::idle_thread there;
-    std::promise<words> told;
+    testing::idle_thread worker;
+    std::promise<words> texts;
     std::atomic<bool> runs{false};
     auto parent = spin([&] {
-      there.itself.spin([&] {
+      worker.thread.spin([&] {
         runs = true;
-        told.set_value(chain_of(reason_of_the_end()));
+        texts.set_value(chain_of(reason_of_the_end()));
       });
       sleep();
     });
     while (!runs) sleep_for(100us);
     parent.cancel("the user hung up");
     CHECK_THROWS_AS(parent.await(), fiber_cancelled);
-    CHECK(told.get_future().get() == words{"its parent has ended", "the user hung up"});
+    CHECK(texts.get_future().get() == words{"its parent has ended", "the user hung up"});
   });
 }
 
-TEST_CASE("a call on another thread is told why its caller gives it up", "[reason]") {
+TEST_CASE("cancel_reason reaches a call on another thread that its caller gives up", "[reason]") {
   run([] {
-    testing::idle_thread there;
-    std::promise<words> told;
+    testing::idle_thread worker;
+    std::promise<words> texts;
     std::atomic<bool> runs{false};
     cancel_scope scope;
     auto impatient = spin([&] {
@@ -241,26 +246,26 @@ TEST_CASE("a call on another thread is told why its caller gives it up", "[reaso
       scope.cancel("it takes too long");
     });
     CHECK_FALSE(scope.call([&] {
-      there.itself.call([&] {
+      worker.thread.call([&] {
         runs = true;
-        end_and_tell([&](const cancel_reason& why) { told.set_value(chain_of(why)); });
+        end_and_tell([&](const cancel_reason& reason) { texts.set_value(chain_of(reason)); });
       });
     }));
-    const words chain = told.get_future().get();
+    const words chain = texts.get_future().get();
     REQUIRE(!chain.empty());
     CHECK(chain.back() == "it takes too long");
   });
 }
 
-TEST_CASE("a fiber that is away is told why it was cancelled at home", "[reason]") {
+TEST_CASE("cancel_reason reaches a fiber that is visiting another thread", "[reason]") {
   run([] {
-    testing::idle_thread there;
+    testing::idle_thread worker;
     std::atomic<bool> runs{false};
-    std::optional<cancel_reason> told;
+    std::optional<cancel_reason> reason;
     auto traveller = spin([&] {
-      portal away(there.itself);
+      portal away(worker.thread);
       runs = true;
-      told = reason_of_the_end();
+      reason = reason_of_the_end();
     });
     auto boss = spin([&] {
       const testing::at_end ends([&] { traveller.cancel("its boss has left"); });
@@ -270,12 +275,13 @@ TEST_CASE("a fiber that is away is told why it was cancelled at home", "[reason]
     boss.cancel("the shop closes");
     CHECK_THROWS_AS(boss.await(), fiber_cancelled);
     traveller.await();
-    CHECK(chain_of(told.value()) == words{"its boss has left", "the shop closes"});
-    CHECK(told->asked_by() == boss.id());
+    CHECK(chain_of(reason.value()) == words{"its boss has left", "the shop closes"});
+    CHECK(reason->asked_by() == boss.id());
   });
 }
 
-TEST_CASE("what ends in a destructor has the reason that speaks there", "[reason]") {
+TEST_CASE("cancel_reason: requests from a destructor have the reason that runs it as the cause",
+          "[reason]") {
   run([] {
     words by_limit, by_hand;
     auto body = spin([&] {
@@ -299,7 +305,7 @@ TEST_CASE("what ends in a destructor has the reason that speaks there", "[reason
   });
 }
 
-TEST_CASE("what motet asks for itself has no place", "[reason]") {
+TEST_CASE("cancel_reason of motet's own requests has no call site", "[reason]") {
   run([] {
     std::optional<cancel_reason> loser, terminated;
     await_any([] { return 1; },
@@ -325,10 +331,10 @@ TEST_CASE("what motet asks for itself has no place", "[reason]") {
   });
 }
 
-TEST_CASE("who waits for a value is told why nobody gives it", "[reason]") {
+TEST_CASE("cancel_reason: a waiter learns why its promise is never fulfilled", "[reason]") {
   run([] {
     promise<int> never;
-    future<int> told = never.get_future();
+    future<int> answer = never.get_future();
     auto maker = spin([&never] {
       try {
         sleep();
@@ -344,30 +350,30 @@ TEST_CASE("who waits for a value is told why nobody gives it", "[reason]") {
     snooze();
     boss.cancel("the shop closes");
     try {
-      told.get();
+      answer.get();
       FAIL("it has no value");
-    } catch (const fiber_cancelled& ended) {
-      CHECK(chain_of(ended.why()) == words{"its boss has left", "the shop closes"});
+    } catch (const fiber_cancelled& error) {
+      CHECK(chain_of(error.why()) == words{"its boss has left", "the shop closes"});
     }
     CHECK_THROWS_AS(maker.await(), fiber_cancelled);
   });
 }
 
-TEST_CASE("a plain thread that cancels is no fiber", "[reason]") {
+TEST_CASE("cancel_reason names no fiber if a plain thread cancels", "[reason]") {
   run([] {
-    std::optional<cancel_reason> told;
-    auto ended = spin([&] { told = reason_of_the_end(); });
+    std::optional<cancel_reason> reason;
+    auto victim = spin([&] { reason = reason_of_the_end(); });
     snooze();
-    std::thread([other = fiber_ref(ended)] { other.cancel("from outside"); }).join();
-    ended.await();
-    CHECK(told.value().asked_by() == 0);
-    CHECK(told->cause() == nullptr);
+    std::thread([handle = fiber_ref(victim)] { handle.cancel("from outside"); }).join();
+    victim.await();
+    CHECK(reason.value().asked_by() == 0);
+    CHECK(reason->cause() == nullptr);
   });
 }
 
-TEST_CASE("reasons outlive what they tell of, on any thread", "[reason]") {
+TEST_CASE("cancel_reason outlives its fibers, on any thread", "[reason]") {
   std::vector<std::thread> readers;
-  std::vector<words> seen(4);
+  std::vector<words> texts_read(4);
   run([&] {
     std::optional<cancel_reason> deepest;
     auto top = spin([&] {
@@ -377,22 +383,22 @@ TEST_CASE("reasons outlive what they tell of, on any thread", "[reason]") {
     for (int i = 0; i < 8; ++i) snooze();
     top.cancel("all end");
     CHECK_THROWS_AS(top.await(), fiber_cancelled);
-    for (words& place : seen) {
-      readers.emplace_back([&place, mine = deepest.value()] {
-        cancel_reason another = mine;
-        another = cancel_reason(mine);
-        place = chain_of(another);
+    for (words& place : texts_read) {
+      readers.emplace_back([&place, reason = deepest.value()] {
+        cancel_reason copy = reason;
+        copy = cancel_reason(reason);
+        place = chain_of(copy);
       });
     }
   });
-  for (std::thread& each : readers) each.join();
-  for (const words& chain : seen) {
+  for (std::thread& thread : readers) thread.join();
+  for (const words& chain : texts_read) {
     CHECK(chain.size() == 5);
     CHECK(chain.back() == "all end");
   }
 }
 
-TEST_CASE("the causes of a deep tree are given up one after the other", "[reason]") {
+TEST_CASE("cancel_reason: the causes of a deep tree are freed without recursion", "[reason]") {
   run([] {
     const std::size_t depth = testing::scaled(4'000, 1'000);
     std::optional<cancel_reason> deepest;
@@ -406,16 +412,17 @@ TEST_CASE("the causes of a deep tree are given up one after the other", "[reason
     CHECK_THROWS_AS(top.await(), fiber_cancelled);
     REQUIRE(deepest.has_value());
     std::size_t causes = 0;
-    for (const cancel_reason* each = deepest->cause(); each != nullptr; each = each->cause()) {
+    for (const cancel_reason* reason = deepest->cause(); reason != nullptr;
+         reason = reason->cause()) {
       ++causes;
-      if (each->cause() == nullptr) CHECK(each->reason() == std::string_view("the root"));
+      if (reason->cause() == nullptr) CHECK(reason->reason() == std::string_view("the root"));
     }
     CHECK(causes == depth + 1);
     try {
       throw fiber_cancelled("deep", *deepest);
-    } catch (const fiber_cancelled& told) {
-      CHECK(std::string_view(told.what()).size() < 500);
-      CHECK(std::string_view(told.what()).find("the root") != std::string_view::npos);
+    } catch (const fiber_cancelled& error) {
+      CHECK(std::string_view(error.what()).size() < 500);
+      CHECK(std::string_view(error.what()).find("the root") != std::string_view::npos);
     }
     // The last owner lets go on a small stack; how small depends on the processor's registers.
     const std::size_t small = ::getauxval(AT_MINSIGSTKSZ) + std::size_t{16} * 1024;

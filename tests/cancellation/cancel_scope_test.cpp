@@ -16,18 +16,18 @@ using namespace motet;
 using namespace std::chrono_literals;
 using testing::throws_cancelled;
 
-TEST_CASE("a scope that is cancelled ends its call and nothing else", "[scope]") {
+TEST_CASE("cancel_scope::cancel() ends the scope's call and nothing else", "[scope]") {
   run([] {
     cancel_scope scope;
-    auto other = spin([&] { CHECK(scope.cancel("the user hung up")); });
+    auto canceller = spin([&] { CHECK(scope.cancel("the user hung up")); });
     bool inner_told = false;
     const bool ended = !scope.call([&] {
       try {
         sleep();
-      } catch (const cancelled& told) {
-        inner_told = scope.caused(told);
-        CHECK(told.reason() == std::string_view("the user hung up"));
-        CHECK(told.asked_by() == other.id());
+      } catch (const cancelled& error) {
+        inner_told = scope.caused(error);
+        CHECK(error.reason() == std::string_view("the user hung up"));
+        CHECK(error.asked_by() == canceller.id());
         throw;
       }
     });
@@ -37,7 +37,8 @@ TEST_CASE("a scope that is cancelled ends its call and nothing else", "[scope]")
   });
 }
 
-TEST_CASE("a call that returns has its value, though its scope was cancelled", "[scope]") {
+TEST_CASE("cancel_scope::call() returns a finished call's value even if the scope was cancelled",
+          "[scope]") {
   run([] {
     cancel_scope scope;
     CHECK(scope.call([] { return 7; }) == 7);
@@ -49,42 +50,44 @@ TEST_CASE("a call that returns has its value, though its scope was cancelled", "
   });
 }
 
-TEST_CASE("a scope that was cancelled before ends a call at its first switchpoint", "[scope]") {
+TEST_CASE("cancel_scope::call() ends at the first switchpoint if the scope was cancelled before",
+          "[scope]") {
   run([] {
     cancel_scope scope;
     scope.cancel("before");
-    bool begun = false, went_on = false;
+    bool started = false, went_on = false;
     CHECK_FALSE(scope.call([&] {
-      begun = true;
+      started = true;
       snooze();
       went_on = true;
     }));
-    CHECK(begun);
+    CHECK(started);
     CHECK_FALSE(went_on);
   });
 }
 
-TEST_CASE("one scope ends calls in many fibers, on other threads, too", "[scope]") {
+TEST_CASE("cancel_scope::cancel() ends calls in many fibers, on other threads too", "[scope]") {
   run([] {
     cancel_scope scope;
-    testing::idle_thread there;
-    int ended = 0;
+    testing::idle_thread worker;
+    int ends = 0;
     {
-      group all;
+      group callers;
       for (int i = 0; i < 10; ++i) {
-        all.spin([&] { ended += scope.call([] { sleep(); }) ? 0 : 1; });
+        callers.spin([&] { ends += scope.call([] { sleep(); }) ? 0 : 1; });
       }
-      auto abroad = there.itself.spin([&] { return !scope.call([] { sleep(); }); });
+      auto abroad = worker.thread.spin([&] { return !scope.call([] { sleep(); }); });
       sleep_for(2ms);
       scope.cancel();
-      all.await_all();
+      callers.await_all();
       CHECK(abroad.await());
     }
-    CHECK(ended == 10);
+    CHECK(ends == 10);
   });
 }
 
-TEST_CASE("a scope is told apart from others, and from the end of its fiber", "[scope]") {
+TEST_CASE("cancel_scope: cancelled tells its scope from others and from the end of the fiber",
+          "[scope]") {
   run([] {
     cancel_scope outer, inner;
     bool was_outer = false, was_inner = true;
@@ -93,9 +96,9 @@ TEST_CASE("a scope is told apart from others, and from the end of its fiber", "[
       inner.call([&] {
         try {
           sleep();
-        } catch (const cancelled& told) {
-          was_outer = outer.caused(told);
-          was_inner = inner.caused(told);
+        } catch (const cancelled& error) {
+          was_outer = outer.caused(error);
+          was_inner = inner.caused(error);
           throw;
         }
       });
@@ -105,8 +108,8 @@ TEST_CASE("a scope is told apart from others, and from the end of its fiber", "[
     auto whole = spin([&] {
       try {
         inner.call([] { sleep(); });
-      } catch (const cancelled& told) {
-        was_inner = inner.caused(told);
+      } catch (const cancelled& error) {
+        was_inner = inner.caused(error);
         throw;
       }
     });
@@ -117,61 +120,61 @@ TEST_CASE("a scope is told apart from others, and from the end of its fiber", "[
   });
 }
 
-TEST_CASE("a scope that is cancelled on another thread ends its call, whenever it comes",
+TEST_CASE("cancel_scope::cancel() works from another thread, before or during the call",
           "[scope]") {
   run([] {
     const auto rounds = testing::scaled(20'000, 500);
     for (std::size_t i = 0; i < rounds; ++i) {
       std::optional<cancel_scope> scope(std::in_place);
-      std::jthread other([&canceled = *scope] { canceled.cancel("from afar"); });
+      std::jthread remote([&target = *scope] { target.cancel("from afar"); });
       const bool in_time = scope->call([&] {
         if (i % 2 == 0) sleep();
       });
       CHECK_FALSE((i % 2 == 0 && in_time));
-      other.join();
+      remote.join();
     }
     CHECK_FALSE(throws_cancelled([] { snooze(); }));
   });
 }
 
-TEST_CASE("of several that cancel a scope one is the first, and its reason is told", "[scope]") {
+TEST_CASE("cancel_scope::cancel(): the first of several callers sets the reason", "[scope]") {
   run([] {
     const auto rounds = testing::scaled(2'000, 100);
     for (std::size_t i = 0; i < rounds; ++i) {
       cancel_scope scope;
       std::atomic<int> firsts{0};
-      std::atomic<const char*> given{nullptr};
-      const auto try_to = [&](const char* why) {
-        if (!scope.cancel(why)) return;
+      std::atomic<const char*> accepted{nullptr};
+      const auto try_to = [&](const char* reason) {
+        if (!scope.cancel(reason)) return;
         ++firsts;
-        given = why;
+        accepted = reason;
       };
-      std::thread one([&] { try_to("one"); }), two([&] { try_to("two"); });
-      const char* told = nullptr;
+      std::thread first([&] { try_to("one"); }), two([&] { try_to("two"); });
+      const char* reason = nullptr;
       scope.call([&] {
         try {
           sleep();
-        } catch (const cancelled& ended) {
-          told = ended.reason();
+        } catch (const cancelled& error) {
+          reason = error.reason();
           throw;
         }
       });
-      one.join();
+      first.join();
       two.join();
       REQUIRE(firsts == 1);
-      REQUIRE(told == given.load());
+      REQUIRE(reason == accepted.load());
     }
   });
 }
 
-TEST_CASE("a scope of a fiber that is away is cancelled at home", "[scope]") {
+TEST_CASE("cancel_scope::cancel() reaches a fiber that is visiting another thread", "[scope]") {
   run([] {
-    testing::idle_thread there;
+    testing::idle_thread worker;
     cancel_scope scope;
     std::atomic<bool> runs{false};
     auto traveller = spin([&] {
       return !scope.call([&] {
-        portal away(there.itself);
+        portal away(worker.thread);
         runs = true;
         sleep();
       });

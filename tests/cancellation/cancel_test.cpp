@@ -20,7 +20,7 @@ using testing::first_error;
 using testing::throws_cancelled;
 using testing::words;
 
-TEST_CASE("a cancellation takes the place of a value that was not yet seen", "[cancel]") {
+TEST_CASE("fiber::cancel() replaces a token that suspend() has not yet returned", "[cancel]") {
   run([] {
     words trace;
     auto f = spin([&] {
@@ -39,7 +39,7 @@ TEST_CASE("a cancellation takes the place of a value that was not yet seen", "[c
   });
 }
 
-TEST_CASE("cancelling is asked once: accepted, already, finished", "[cancel]") {
+TEST_CASE("fiber::cancel() tells whether it was accepted, repeated or too late", "[cancel]") {
   run([] {
     auto f = spin([] { sleep(); });
     snooze();
@@ -50,7 +50,7 @@ TEST_CASE("cancelling is asked once: accepted, already, finished", "[cancel]") {
   });
 }
 
-TEST_CASE("awaiting a cancelled fiber tells its name and the first reason", "[cancel]") {
+TEST_CASE("fiber::await() on a cancelled fiber throws its name and the first reason", "[cancel]") {
   run([] {
     auto f = spin({.name = "alto"}, [] { sleep(); });
     snooze();
@@ -59,16 +59,17 @@ TEST_CASE("awaiting a cancelled fiber tells its name and the first reason", "[ca
     try {
       f.await();
       FAIL("it was not cancelled");
-    } catch (const fiber_cancelled& how) {
-      CHECK(std::string(how.reason()) == "the concert is over");
-      CHECK(how.fiber() == "alto");
-      CHECK(std::string(how.what()).find("alto") != std::string::npos);
-      CHECK(std::string(how.what()).find("the concert is over") != std::string::npos);
+    } catch (const fiber_cancelled& error) {
+      CHECK(std::string(error.reason()) == "the concert is over");
+      CHECK(error.fiber() == "alto");
+      CHECK(std::string(error.what()).find("alto") != std::string::npos);
+      CHECK(std::string(error.what()).find("the concert is over") != std::string::npos);
     }
   });
 }
 
-TEST_CASE("cancelled tells its reason, and a handler for exceptions lets it pass", "[cancel]") {
+TEST_CASE("cancelled carries its reason, and a handler of std::exception does not catch it",
+          "[cancel]") {
   run([] {
     words trace;
     auto f = spin([&] {
@@ -76,8 +77,8 @@ TEST_CASE("cancelled tells its reason, and a handler for exceptions lets it pass
         sleep();
       } catch (const std::exception&) {
         trace.emplace_back("exception");
-      } catch (const cancelled& how) {
-        trace.emplace_back(how.reason());
+      } catch (const cancelled& error) {
+        trace.emplace_back(error.reason());
         throw;
       }
     });
@@ -90,7 +91,7 @@ TEST_CASE("cancelled tells its reason, and a handler for exceptions lets it pass
   });
 }
 
-TEST_CASE("a cancelled fiber is no failure to its parent", "[cancel]") {
+TEST_CASE("fiber::cancel(): a cancelled fiber is no failure to its parent", "[cancel]") {
   run([] {
     auto parent = spin([] {
       auto child = spin([] { sleep(); });
@@ -103,7 +104,7 @@ TEST_CASE("a cancelled fiber is no failure to its parent", "[cancel]") {
   });
 }
 
-TEST_CASE("a fiber that has its value ready when it is cancelled has returned it", "[cancel]") {
+TEST_CASE("fiber::cancel() does not replace the value of a fiber that returns", "[cancel]") {
   run([] {
     auto f = spin([] {
       try {
@@ -118,7 +119,7 @@ TEST_CASE("a fiber that has its value ready when it is cancelled has returned it
   });
 }
 
-TEST_CASE("a fiber can cancel itself", "[cancel]") {
+TEST_CASE("fiber::cancel() works on the current fiber", "[cancel]") {
   run([] {
     bool went_on = false;
     auto f = spin([&] {
@@ -131,7 +132,7 @@ TEST_CASE("a fiber can cancel itself", "[cancel]") {
   });
 }
 
-TEST_CASE("a fiber that dies of another exception while cancelled died of that", "[cancel]") {
+TEST_CASE("fiber::cancel(): another exception that ends the fiber is its failure", "[cancel]") {
   run([] {
     auto f = spin([] {
       try {
@@ -146,7 +147,7 @@ TEST_CASE("a fiber that dies of another exception while cancelled died of that",
   });
 }
 
-TEST_CASE("what was raised and what was cancelled are both delivered", "[cancel]") {
+TEST_CASE("fiber::raise() and cancel() are both delivered", "[cancel]") {
   run([] {
     words trace;
     auto f = spin([&] {
@@ -169,7 +170,7 @@ TEST_CASE("what was raised and what was cancelled are both delivered", "[cancel]
   });
 }
 
-TEST_CASE("a stopped fiber ends with the value that it was stopped with", "[stop]") {
+TEST_CASE("fiber::stop() ends the fiber with the given value", "[stop]") {
   run([] {
     words trace;
     auto f = spin([&] {
@@ -188,7 +189,7 @@ TEST_CASE("a stopped fiber ends with the value that it was stopped with", "[stop
   });
 }
 
-TEST_CASE("the value of stop counts only if the body ends by it", "[stop]") {
+TEST_CASE("fiber::stop(): the value counts only if the stop ends the body", "[stop]") {
   run([] {
     auto returns = spin([] {
       try {
@@ -212,38 +213,39 @@ TEST_CASE("the value of stop counts only if the body ends by it", "[stop]") {
   });
 }
 
-TEST_CASE("the first stop counts; stopping what was cancelled gives no value", "[stop]") {
+TEST_CASE("fiber::stop(): the first stop counts; stopping a cancelled fiber sets no value",
+          "[stop]") {
   run([] {
     auto twice = spin([]() -> int { sleep(); });
-    auto after = spin([]() -> int { sleep(); });
+    auto unstopped = spin([]() -> int { sleep(); });
     snooze();
     CHECK(twice.stop(1) == cancel_result::accepted);
     CHECK(twice.stop(2) == cancel_result::already);
-    after.cancel();
-    CHECK(after.stop(2) == cancel_result::already);
+    unstopped.cancel();
+    CHECK(unstopped.stop(2) == cancel_result::already);
     CHECK(twice.await() == 1);
-    CHECK_THROWS_AS(after.await(), fiber_cancelled);
+    CHECK_THROWS_AS(unstopped.await(), fiber_cancelled);
   });
 }
 
-TEST_CASE("stop takes values that are move-only or large, and void ones", "[stop]") {
+TEST_CASE("fiber::stop() accepts move-only, large and void values", "[stop]") {
   run([] {
     auto pointer = spin([]() -> std::unique_ptr<int> { sleep(); });
     auto array = spin([]() -> std::array<int, 100> { sleep(); });
-    auto nothing = spin([] { sleep(); });
+    auto void_fiber = spin([] { sleep(); });
     snooze();
     pointer.stop(std::make_unique<int>(6));
     std::array<int, 100> sevens;
     sevens.fill(7);
     array.stop(sevens);
-    CHECK(nothing.stop() == cancel_result::accepted);
+    CHECK(void_fiber.stop() == cancel_result::accepted);
     CHECK(**&pointer.await() == 6);
     CHECK(array.await()[99] == 7);
-    nothing.await();
+    void_fiber.await();
   });
 }
 
-TEST_CASE("a fiber that swallowed its cancellation can spin nothing more", "[cancel]") {
+TEST_CASE("spin() is refused in a fiber that has swallowed its cancellation", "[cancel]") {
   run([] {
     bool ran = false;
     auto f = spin([&] {
@@ -260,8 +262,7 @@ TEST_CASE("a fiber that swallowed its cancellation can spin nothing more", "[can
   });
 }
 
-TEST_CASE("cancelling a fiber that is already runnable runs it once, with the exception",
-          "[cancel]") {
+TEST_CASE("fiber::cancel() on a runnable fiber runs it once, with the exception", "[cancel]") {
   run([] {
     int turns = 0;
     auto f = spin([&] {
@@ -271,37 +272,38 @@ TEST_CASE("cancelling a fiber that is already runnable runs it once, with the ex
       }
     });
     for (int i = 0; i < 4; ++i) snooze();
-    const int before = turns;
+    const int turns_before = turns;
     f.cancel();
     CHECK_THROWS_AS(f.await(), fiber_cancelled);
-    CHECK(turns == before);
+    CHECK(turns == turns_before);
   });
 }
 
-TEST_CASE("a cancelled fiber is told again at every further switchpoint", "[cancel]") {
+TEST_CASE("fiber::cancel(): every further switchpoint throws again", "[cancel]") {
   run([] {
-    int told = 0;
+    int deliveries = 0;
     auto stubborn = spin([&] {
-      for (int i = 0; i < 5; ++i) told += throws_cancelled([] { sleep_for(1h); }) ? 1 : 0;
-      told += throws_cancelled([] { snooze(); }) ? 1 : 0;
-      told += throws_cancelled([] { suspend<int>(); }) ? 1 : 0;
-      told += throws_cancelled([] { checkpoint(); }) ? 1 : 0;
-      told += throws_cancelled([] { spin([] {}).await(); }) ? 1 : 0;
+      for (int i = 0; i < 5; ++i) deliveries += throws_cancelled([] { sleep_for(1h); }) ? 1 : 0;
+      deliveries += throws_cancelled([] { snooze(); }) ? 1 : 0;
+      deliveries += throws_cancelled([] { suspend<int>(); }) ? 1 : 0;
+      deliveries += throws_cancelled([] { checkpoint(); }) ? 1 : 0;
+      deliveries += throws_cancelled([] { spin([] {}).await(); }) ? 1 : 0;
     });
     snooze();
     stubborn.cancel();
     stubborn.await();
-    CHECK(told == 9);
+    CHECK(deliveries == 9);
   });
 }
 
-TEST_CASE("a loop that swallows its cancellation starves nobody", "[cancel]") {
-  options chosen;
-  chosen.on_notice = [](std::string_view) {};
-  run(chosen, [] {
-    bool over = false;
+TEST_CASE("fiber::cancel(): a loop that swallows cancelled does not starve other fibers",
+          "[cancel]") {
+  options config;
+  config.on_notice = [](std::string_view) {};
+  run(config, [] {
+    bool finished = false;
     auto stubborn = spin([&] {
-      while (!over) {
+      while (!finished) {
         try {
           sleep();
         } catch (const cancelled&) {
@@ -315,19 +317,20 @@ TEST_CASE("a loop that swallows its cancellation starves nobody", "[cancel]") {
       snooze();
       ++turns;
     }
-    over = true;
+    finished = true;
     stubborn.await();
     CHECK(turns == 1'000);
   });
 }
 
-TEST_CASE("a loop that ignores the errors of a cancelled read starves nobody", "[cancel]") {
+TEST_CASE("fiber::cancel(): a loop that ignores read errors does not starve other fibers",
+          "[cancel]") {
   run([] {
     testing::descriptor_pair ends = testing::make_socket_pair();
-    bool over = false;
+    bool finished = false;
     auto stubborn = spin([&] {
       std::array<std::byte, 1> byte{};
-      while (!over) {
+      while (!finished) {
         std::error_code error;
         io::recv(ends.first(), byte, 0, error);
       }
@@ -335,16 +338,17 @@ TEST_CASE("a loop that ignores the errors of a cancelled read starves nobody", "
     snooze();
     stubborn.cancel();
     for (int i = 0; i < 1'000; ++i) snooze();
-    over = true;
+    finished = true;
     stubborn.await();
   });
 }
 
-TEST_CASE("what swallows a hundred times in a row is reported once, with its place", "[cancel]") {
+TEST_CASE("options::on_notice reports once a fiber that swallows cancelled a hundred times",
+          "[cancel]") {
   std::vector<std::string> notices;
-  options chosen;
-  chosen.on_notice = [&](std::string_view line) { notices.emplace_back(line); };
-  run(chosen, [&] {
+  options config;
+  config.on_notice = [&](std::string_view line) { notices.emplace_back(line); };
+  run(config, [&] {
     auto stubborn = spin({.name = "stubborn"}, [] {
       for (int i = 0; i < 500; ++i) throws_cancelled([] { sleep(); });
     });
@@ -357,14 +361,14 @@ TEST_CASE("what swallows a hundred times in a row is reported once, with its pla
   CHECK(notices[0].find("cancel_test.cpp") != std::string::npos);
 }
 
-TEST_CASE("cancelled tells where it was asked for", "[cancel]") {
+TEST_CASE("cancelled tells the call site of the request", "[cancel]") {
   run([] {
-    call_site seen;
+    call_site site;
     auto sleeper = spin([&] {
       try {
         sleep();
-      } catch (const cancelled& how) {
-        seen = how.asked_at();
+      } catch (const cancelled& error) {
+        site = error.asked_at();
         throw;
       }
     });
@@ -372,12 +376,12 @@ TEST_CASE("cancelled tells where it was asked for", "[cancel]") {
     const unsigned line = __LINE__ + 1;
     sleeper.cancel();
     CHECK_THROWS_AS(sleeper.await(), fiber_cancelled);
-    CHECK(seen.line == line);
-    CHECK(std::string(seen.file).find("cancel_test.cpp") != std::string::npos);
+    CHECK(site.line == line);
+    CHECK(std::string(site.file).find("cancel_test.cpp") != std::string::npos);
   });
 }
 
-TEST_CASE("a cancelled fiber can spin into no group, its own or another's", "[cancel]") {
+TEST_CASE("spin() into any group is refused in a cancelled fiber", "[cancel]") {
   run([] {
     group open;
     bool ran = false;

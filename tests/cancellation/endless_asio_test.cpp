@@ -21,7 +21,7 @@ using compat::use_fiber;
 template <typename Token, typename... Values>
 auto async_know(Token&& token, Values... values) {
   return asio::async_initiate<Token, void(Values...)>(
-      [](auto handler, auto... given) { handler(std::move(given)...); }, token,
+      [](auto handler, auto... arguments) { handler(std::move(arguments)...); }, token,
       std::move(values)...);
 }
 
@@ -43,17 +43,17 @@ const switchpoint_table table = {
      [](endless_loop& again) { again([] { async_know(use_fiber, std::error_code(), 1); }); }},
     {"use_fiber, a timer that is over",
      [](endless_loop& again) {
-       loop_thread other;
+       loop_thread remote;
        again([&] {
-         asio::steady_timer over(other.io, asio::steady_timer::time_point::min());
-         over.async_wait(use_fiber);
+         asio::steady_timer timer(remote.io, asio::steady_timer::time_point::min());
+         timer.async_wait(use_fiber);
        });
      }},
     {"asio_context::executor_type::execute",
      [](endless_loop& again) {
        thread_pool pool(1, "wide", 1'000'000);
        compat::asio_context place{executor(pool)};
-       again([to = place.get_executor()] { to.execute([] {}); });
+       again([target = place.get_executor()] { target.execute([] {}); });
      }},
 };
 

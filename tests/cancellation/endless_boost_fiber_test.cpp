@@ -16,21 +16,21 @@ using channel_of_ints = fibers::buffered_channel<int>;
 
 /// A future whose value is there.
 fibers::future<int> known() {
-  fibers::promise<int> given;
-  given.set_value(1);
-  return given.get_future();
+  fibers::promise<int> answer;
+  answer.set_value(1);
+  return answer.get_future();
 }
 
 /// Notifies without end.
 struct changing {
   changing() {
-    others.spin([this] {
-      for (;; snooze()) changed.notify_all();
+    helpers.spin([this] {
+      for (;; snooze()) condition.notify_all();
     });
   }
   fibers::mutex free;
-  fibers::condition_variable_any changed;
-  group others;
+  fibers::condition_variable_any condition;
+  group helpers;
 };
 
 const switchpoint_table table = {
@@ -60,9 +60,9 @@ const switchpoint_table table = {
      }},
     {"boost_fiber::channel::pop, closed",
      [](endless_loop& again) {
-       channel_of_ints over(2);
-       over.close();
-       again([&, item = 0]() mutable { over.pop(item); });
+       channel_of_ints closed_channel(2);
+       closed_channel.close();
+       again([&, item = 0]() mutable { closed_channel.pop(item); });
      }},
     {"boost_fiber::channel::value_pop",
      [](endless_loop& again) {
@@ -82,31 +82,31 @@ const switchpoint_table table = {
      }},
     {"boost_fiber::channel::begin",
      [](endless_loop& again) {
-       channel_of_ints over(2);
-       over.close();
-       again([&] { over.begin(); });
+       channel_of_ints closed_channel(2);
+       closed_channel.close();
+       again([&] { closed_channel.begin(); });
      }},
     {"boost_fiber::channel::iterator::iterator",
      [](endless_loop& again) {
-       channel_of_ints over(2);
-       over.close();
-       again([&] { channel_of_ints::iterator each(over); });
+       channel_of_ints closed_channel(2);
+       closed_channel.close();
+       again([&] { channel_of_ints::iterator item(closed_channel); });
      }},
     {"boost_fiber::channel::iterator::operator++",
      [](endless_loop& again) {
        channel_of_ints items(2);
        items.try_push(1);
-       auto each = items.begin();
+       auto item = items.begin();
        again([&] {
          items.try_push(1);
-         ++each;
+         ++item;
        });
      }},
     {"boost_fiber::begin",
      [](endless_loop& again) {
-       channel_of_ints over(2);
-       over.close();
-       again([&] { begin(over); });
+       channel_of_ints closed_channel(2);
+       closed_channel.close();
+       again([&] { begin(closed_channel); });
      }},
     {"boost_fiber::fiber::fiber",
      [](endless_loop& again) {
@@ -115,9 +115,9 @@ const switchpoint_table table = {
     {"boost_fiber::async",
      [](endless_loop& again) { again([] { fibers::async(fibers::launch::dispatch, [] {}); }); }},
     {"boost_fiber::future::wait",
-     [](endless_loop& again) { again([given = known()] { given.wait(); }); }},
+     [](endless_loop& again) { again([answer = known()] { answer.wait(); }); }},
     {"boost_fiber::future::wait_for",
-     [](endless_loop& again) { again([given = known()] { given.wait_for(1h); }); }},
+     [](endless_loop& again) { again([answer = known()] { answer.wait_for(1h); }); }},
     {"boost_fiber::future::wait_for, no time",
      [](endless_loop& again) {
        fibers::promise<int> never;
@@ -125,15 +125,15 @@ const switchpoint_table table = {
      }},
     {"boost_fiber::future::get_exception_ptr",
      [](endless_loop& again) {
-       again([given = known()]() mutable { given.get_exception_ptr(); });
+       again([answer = known()]() mutable { answer.get_exception_ptr(); });
      }},
     {"boost_fiber::future::get", [](endless_loop& again) { again([] { known().get(); }); }},
     {"boost_fiber::shared_future::get",
-     [](endless_loop& again) { again([given = known().share()] { given.get(); }); }},
+     [](endless_loop& again) { again([answer = known().share()] { answer.get(); }); }},
     {"boost_fiber::timed_mutex::lock",
      [](endless_loop& again) {
        fibers::timed_mutex free;
-       again([&] { const std::lock_guard in(free); });
+       again([&] { const std::lock_guard guard(free); });
      }},
     {"boost_fiber::timed_mutex::try_lock_for",
      [](endless_loop& again) {
@@ -146,21 +146,21 @@ const switchpoint_table table = {
     {"boost_fiber::condition_variable_any::wait",
      [](endless_loop& again) {
        changing state;
-       std::unique_lock in(state.free);
-       again([&] { state.changed.wait(in); });
+       std::unique_lock guard(state.free);
+       again([&] { state.condition.wait(guard); });
      }},
     {"boost_fiber::condition_variable_any::wait_for",
      [](endless_loop& again) {
        changing state;
-       std::unique_lock in(state.free);
-       again([&] { state.changed.wait_for(in, 1h); });
+       std::unique_lock guard(state.free);
+       again([&] { state.condition.wait_for(guard, 1h); });
      }},
     {"boost_fiber::condition_variable_any::wait_for, no time",
      [](endless_loop& again) {
        fibers::mutex free;
        fibers::condition_variable_any never;
-       std::unique_lock in(free);
-       again([&] { never.wait_for(in, 0s); });
+       std::unique_lock guard(free);
+       again([&] { never.wait_for(guard, 0s); });
      }},
     {"boost_fiber::barrier::wait",
      [](endless_loop& again) {

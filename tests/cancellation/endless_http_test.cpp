@@ -15,10 +15,10 @@ using http::websocket;
 using net::endpoint;
 
 /// Calls `called` for a request whose answer has no body that could wait for the client.
-void answer_head(const http::handler& called) {
-  served to(called);
-  to.say("HEAD / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
-  to.hear_out();
+void answer_head(const http::handler& handler) {
+  served server(handler);
+  server.say("HEAD / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+  server.hear_out();
 }
 
 /// A server that answers every request, and turns one to /chat into a WebSocket that reads.
@@ -26,22 +26,22 @@ class whole_server {
  public:
   whole_server() {
     serving_.spin([this] {
-      http::serve(listens_, [](request& asked, response& answer) {
-        if (asked.target() != "/chat") return answer.write("hello");
-        websocket one = websocket::accept(asked, answer);
-        while (one.read()) {
+      http::serve(listens_, [](request& query, response& answer) {
+        if (query.target() != "/chat") return answer.write("hello");
+        websocket socket = websocket::accept(query, answer);
+        while (socket.read()) {
         }
       });
     });
   }
   std::string address(std::string_view scheme, std::string_view path) const {
-    return std::string(scheme) + "://" + where_.to_string() + std::string(path);
+    return std::string(scheme) + "://" + address_.to_string() + std::string(path);
   }
   websocket connected() const { return websocket::connect(address("ws", "/chat")); }
 
  private:
   net::tcp_listener listens_{endpoint::loopback(0)};
-  const endpoint where_ = listens_.local_endpoint();
+  const endpoint address_ = listens_.local_endpoint();
   group serving_;
 };
 
@@ -54,9 +54,9 @@ struct read_out {
 };
 
 struct ended_websocket {
-  ended_websocket() { one.close(); }
+  ended_websocket() { socket.close(); }
   whole_server server;
-  websocket one = server.connected();
+  websocket socket = server.connected();
 };
 
 const switchpoint_table table = {
@@ -90,11 +90,11 @@ const switchpoint_table table = {
      }},
     {"http::request::read",
      [](endless_loop& again) {
-       answer_head([&](request& asked, response&) { again([&] { asked.read(single); }); });
+       answer_head([&](request& query, response&) { again([&] { query.read(single); }); });
      }},
     {"http::request::text",
      [](endless_loop& again) {
-       answer_head([&](request& asked, response&) { again([&] { asked.text(); }); });
+       answer_head([&](request& query, response&) { again([&] { query.text(); }); });
      }},
     {"http::response::write",
      [](endless_loop& again) {
@@ -110,10 +110,10 @@ const switchpoint_table table = {
      }},
     {"http::router::operator()",
      [](endless_loop& again) {
-       answer_head([&](request& asked, response& answer) {
+       answer_head([&](request& query, response& answer) {
          http::router routes;
          routes.on("HEAD", "/", [](request&, response&) { checkpoint(); });
-         again([&] { routes(asked, answer); });
+         again([&] { routes(query, answer); });
        });
      }},
     {"http::serve_connection",
@@ -131,9 +131,9 @@ const switchpoint_table table = {
        drained.request_stop();
        again([&] {
          net::tcp_listener listens(endpoint::loopback(0));
-         http::serve_options how;
-         how.connections.drain = drained.get_token();
-         http::serve(listens, how, [](request&, response&) {});
+         http::serve_options config;
+         config.connections.drain = drained.get_token();
+         http::serve(listens, config, [](request&, response&) {});
        });
      }},
     {"http::websocket::connect",
@@ -143,19 +143,19 @@ const switchpoint_table table = {
      }},
     {"http::websocket::read",
      [](endless_loop& again) {
-       ended_websocket over;
-       again([&] { over.one.read(); });
+       ended_websocket socket;
+       again([&] { socket.socket.read(); });
      }},
     {"http::websocket::write",
      [](endless_loop& again) {
        whole_server server;
-       websocket to = server.connected();
-       again([&] { to.write("a"); });
+       websocket socket = server.connected();
+       again([&] { socket.write("a"); });
      }},
     {"http::websocket::close",
      [](endless_loop& again) {
-       ended_websocket over;
-       again([&] { over.one.close(); });
+       ended_websocket socket;
+       again([&] { socket.socket.close(); });
      }},
 };
 

@@ -28,15 +28,16 @@ inline fd zeros() {
 
 /// A file in memory.
 inline fd file_of(std::string_view text) {
-  fd made(::memfd_create("endless", MFD_CLOEXEC));
-  if (!made || ::ftruncate(made.get(), 0) != 0) throw std::runtime_error("memfd_create");
-  for (std::size_t done = 0; done < text.size();) {
-    const ssize_t size =
-        ::pwrite(made.get(), text.data() + done, text.size() - done, static_cast<off_t>(done));
+  fd descriptor(::memfd_create("endless", MFD_CLOEXEC));
+  if (!descriptor || ::ftruncate(descriptor.get(), 0) != 0)
+    throw std::runtime_error("memfd_create");
+  for (std::size_t offset = 0; offset < text.size();) {
+    const ssize_t size = ::pwrite(descriptor.get(), text.data() + offset, text.size() - offset,
+                                  static_cast<off_t>(offset));
     if (size <= 0) throw std::runtime_error("pwrite");
-    done += static_cast<std::size_t>(size);
+    offset += static_cast<std::size_t>(size);
   }
-  return made;
+  return descriptor;
 }
 
 /// More lines than a loop that is to end can read.
@@ -70,12 +71,12 @@ class unix_listening {
   socklen_t size() const { return size_; }
   /// Connects, and leaves the connection for somebody to accept.
   fd knock() {
-    fd made = make();
-    if (::connect(made.get(), address(), size_) != 0) throw std::runtime_error("connect");
-    return made;
+    fd descriptor = make();
+    if (::connect(descriptor.get(), address(), size_) != 0) throw std::runtime_error("connect");
+    return descriptor;
   }
   /// Takes a connection and drops it.
-  void answer() const { const fd taken(::accept(listening_.get(), nullptr, nullptr)); }
+  void answer() const { const fd accepted(::accept(listening_.get(), nullptr, nullptr)); }
 
  private:
   fd listening_;

@@ -21,10 +21,10 @@ iovec vector_of_one() {
 }
 
 msghdr message_in(iovec& vector) {
-  msghdr made{};
-  made.msg_iov = &vector;
-  made.msg_iovlen = 1;
-  return made;
+  msghdr message{};
+  message.msg_iov = &vector;
+  message.msg_iovlen = 1;
+  return message;
 }
 
 /// A child that has ended, and that is reaped in the end.
@@ -42,68 +42,72 @@ struct ended_child {
 
 const switchpoint_table table = {
     {"io::read",
-     [](endless_loop& again) { again([from = zeros()] { io::read(from.get(), single); }); }},
+     [](endless_loop& again) { again([source = zeros()] { io::read(source.get(), single); }); }},
     {"io::read, nothing",
-     [](endless_loop& again) { again([from = zeros()] { io::read(from.get(), no_room); }); }},
+     [](endless_loop& again) { again([source = zeros()] { io::read(source.get(), no_room); }); }},
     {"io::read, with a code",
      [](endless_loop& again) {
-       again([from = zeros()] {
+       again([source = zeros()] {
          std::error_code error;
-         io::read(from.get(), single, error);
+         io::read(source.get(), single, error);
          return error;
        });
      }},
     {"io::read, nothing, with a code",
      [](endless_loop& again) {
-       again([from = zeros()] {
+       again([source = zeros()] {
          std::error_code error;
-         io::read(from.get(), no_room, error);
+         io::read(source.get(), no_room, error);
          return error;
        });
      }},
     {"io::write",
-     [](endless_loop& again) { again([to = zeros()] { io::write(to.get(), single); }); }},
+     [](endless_loop& again) { again([target = zeros()] { io::write(target.get(), single); }); }},
     {"io::write, nothing",
-     [](endless_loop& again) { again([to = zeros()] { io::write(to.get(), no_bytes); }); }},
+     [](endless_loop& again) { again([target = zeros()] { io::write(target.get(), no_bytes); }); }},
     {"io::readv",
      [](endless_loop& again) {
        const iovec vector = vector_of_one();
-       again([&, from = zeros()] { io::readv(from.get(), std::span(&vector, 1)); });
+       again([&, source = zeros()] { io::readv(source.get(), std::span(&vector, 1)); });
      }},
     {"io::readv, nothing",
-     [](endless_loop& again) { again([from = zeros()] { io::readv(from.get(), {}); }); }},
+     [](endless_loop& again) { again([source = zeros()] { io::readv(source.get(), {}); }); }},
     {"io::writev",
      [](endless_loop& again) {
        const iovec vector = vector_of_one();
-       again([&, to = zeros()] { io::writev(to.get(), std::span(&vector, 1)); });
+       again([&, target = zeros()] { io::writev(target.get(), std::span(&vector, 1)); });
      }},
     {"io::writev, nothing",
-     [](endless_loop& again) { again([to = zeros()] { io::writev(to.get(), {}); }); }},
+     [](endless_loop& again) { again([target = zeros()] { io::writev(target.get(), {}); }); }},
     {"io::read_exactly",
      [](endless_loop& again) {
-       again([from = zeros()] { io::read_exactly(from.get(), single); });
+       again([source = zeros()] { io::read_exactly(source.get(), single); });
      }},
     {"io::read_exactly, nothing",
      [](endless_loop& again) {
-       again([from = zeros()] { io::read_exactly(from.get(), no_room); });
+       again([source = zeros()] { io::read_exactly(source.get(), no_room); });
      }},
     {"io::read_exactly, nothing, with a code",
      [](endless_loop& again) {
-       again([from = zeros()] {
+       again([source = zeros()] {
          std::error_code error;
-         io::read_exactly(from.get(), no_room, error);
+         io::read_exactly(source.get(), no_room, error);
          return error;
        });
      }},
     {"io::write_all",
-     [](endless_loop& again) { again([to = zeros()] { io::write_all(to.get(), single); }); }},
+     [](endless_loop& again) {
+       again([target = zeros()] { io::write_all(target.get(), single); });
+     }},
     {"io::write_all, nothing",
-     [](endless_loop& again) { again([to = zeros()] { io::write_all(to.get(), no_bytes); }); }},
+     [](endless_loop& again) {
+       again([target = zeros()] { io::write_all(target.get(), no_bytes); });
+     }},
     {"io::write_all, nothing, with a code",
      [](endless_loop& again) {
-       again([to = zeros()] {
+       again([target = zeros()] {
          std::error_code error;
-         io::write_all(to.get(), no_bytes, error);
+         io::write_all(target.get(), no_bytes, error);
          return error;
        });
      }},
@@ -161,7 +165,7 @@ const switchpoint_table table = {
        unix_listening listens;
        again([&] {
          const fd comes = listens.knock();
-         const fd taken(io::accept(listens.get()));
+         const fd accepted(io::accept(listens.get()));
        });
      }},
     {"io::connect",
@@ -180,41 +184,41 @@ const switchpoint_table table = {
      }},
     {"io::splice",
      [](endless_loop& again) {
-       auto from = make_pipe();
-       const auto to = make_pipe();
-       from.close_second();
-       again([&] { io::splice(from.first(), to.second(), 1); });
+       auto source = make_pipe();
+       const auto target = make_pipe();
+       source.close_second();
+       again([&] { io::splice(source.first(), target.second(), 1); });
      }},
     {"io::splice, nothing",
      [](endless_loop& again) {
-       const auto from = make_pipe();
-       const auto to = make_pipe();
-       again([&] { io::splice(from.first(), to.second(), 0); });
+       const auto source = make_pipe();
+       const auto target = make_pipe();
+       again([&] { io::splice(source.first(), target.second(), 0); });
      }},
     {"io::tee",
      [](endless_loop& again) {
-       auto from = make_pipe();
-       const auto to = make_pipe();
-       from.close_second();
-       again([&] { io::tee(from.first(), to.second(), 1); });
+       auto source = make_pipe();
+       const auto target = make_pipe();
+       source.close_second();
+       again([&] { io::tee(source.first(), target.second(), 1); });
      }},
     {"io::tee, nothing",
      [](endless_loop& again) {
-       const auto from = make_pipe();
-       const auto to = make_pipe();
-       again([&] { io::tee(from.first(), to.second(), 0); });
+       const auto source = make_pipe();
+       const auto target = make_pipe();
+       again([&] { io::tee(source.first(), target.second(), 0); });
      }},
     {"io::waitid",
      [](endless_loop& again) {
-       const ended_child over;
-       again([&] { io::waitid(over.pidfd.get(), WEXITED | WNOWAIT); });
+       const ended_child child;
+       again([&] { io::waitid(child.pidfd.get(), WEXITED | WNOWAIT); });
      }},
     {"io::waitid, with a code",
      [](endless_loop& again) {
-       const ended_child over;
+       const ended_child child;
        again([&] {
          std::error_code error;
-         io::waitid(over.pidfd.get(), WEXITED | WNOWAIT, error);
+         io::waitid(child.pidfd.get(), WEXITED | WNOWAIT, error);
          return error;
        });
      }},

@@ -33,7 +33,7 @@ class endless_loop {
  public:
   using wall_clock = std::chrono::steady_clock;
 
-  explicit endless_loop(way ended_by) : by_(ended_by) {}
+  explicit endless_loop(way ended_by) : method_(ended_by) {}
 
   /// A call that returns a code notices an interruption if that is operation_canceled.
   template <typename F>
@@ -46,7 +46,7 @@ class endless_loop {
         throw;
       }
     };
-    if (by_ == way::time_limit) {
+    if (method_ == way::time_limit) {
       asked_at_ = (wall_clock::now() + 2ms).time_since_epoch().count();
       move_on_after(2ms, repeat);
       return;
@@ -54,20 +54,20 @@ class endless_loop {
     // One that asks from outside, in the midst of the loop, and without a runtime of its own.
     std::stop_source stop;
     std::thread asks([this, &stop, looping = current()] {
-      const auto begun = wall_clock::now();
-      while (calls_ == 0 && !over_ && !waits_) {
-        waits_ = wall_clock::now() - begun > far_too_long;
+      const auto start = wall_clock::now();
+      while (calls_ == 0 && !ended_ && !waits_) {
+        waits_ = wall_clock::now() - start > far_too_long;
         std::this_thread::sleep_for(50us);
       }
       asked_at_ = wall_clock::now().time_since_epoch().count();
-      if (by_ == way::stop) stop.request_stop();
-      if (by_ == way::cancel) looping.cancel("the loop is to end");
+      if (method_ == way::stop) stop.request_stop();
+      if (method_ == way::cancel) looping.cancel("the loop is to end");
     });
-    const at_end joined([&] {
-      over_ = true;
+    const at_end joining([&] {
+      ended_ = true;
       asks.join();
     });
-    if (by_ == way::stop) {
+    if (method_ == way::stop) {
       move_on_when_stopped(stop.get_token(), repeat);
     } else {
       repeat();
@@ -98,18 +98,18 @@ class endless_loop {
   }
 
   bool overdue() {
-    const auto now = wall_clock::now().time_since_epoch();
-    const wall_clock::duration asked{asked_at_.load()};
-    if (now < asked) return false;
+    const auto instant = wall_clock::now().time_since_epoch();
+    const wall_clock::duration requested{asked_at_.load()};
+    if (instant < requested) return false;
     if (calls_when_asked_ == 0) calls_when_asked_ = calls_;
-    return calls_ - calls_when_asked_ > far_too_many || now - asked > far_too_long;
+    return calls_ - calls_when_asked_ > far_too_many || instant - requested > far_too_long;
   }
 
-  const way by_;
+  const way method_;
   std::atomic<wall_clock::rep> asked_at_{wall_clock::duration::max().count()};
   std::atomic<std::size_t> calls_{0};
   std::size_t calls_when_asked_ = 0;
-  std::atomic<bool> over_{false};
+  std::atomic<bool> ended_{false};
   std::atomic<bool> waits_{false};
   bool noticed_ = false;
 };
@@ -142,25 +142,25 @@ inline std::string flaw_of(const switchpoint_row& row, way ended_by) {
 }
 
 inline words flaws_of(const switchpoint_table& table, way ended_by) {
-  words found;
+  words problems;
   for (const switchpoint_row& row : table) {
     std::string flaw = flaw_of(row, ended_by);
-    if (!flaw.empty()) found.push_back(std::move(flaw));
+    if (!flaw.empty()) problems.push_back(std::move(flaw));
   }
-  return found;
+  return problems;
 }
 
 }  // namespace testing
 
 /// The three tests of a table.
-#define ENDLESS_LOOPS_END(table)                                                         \
-  TEST_CASE("a loop of calls that need not wait ends when its time is up") {             \
-    if (testing::on_sim()) return; /* where no time passes while a fiber is busy */      \
-    CHECK(testing::flaws_of(table, testing::way::time_limit) == testing::words());       \
-  }                                                                                      \
-  TEST_CASE("a loop of calls that need not wait ends when a thread cancels its fiber") { \
-    CHECK(testing::flaws_of(table, testing::way::cancel) == testing::words());           \
-  }                                                                                      \
-  TEST_CASE("a loop of calls that need not wait ends when a thread requests its stop") { \
-    CHECK(testing::flaws_of(table, testing::way::stop) == testing::words());             \
+#define ENDLESS_LOOPS_END(table)                                                       \
+  TEST_CASE("move_on_after() ends a loop of calls that need not wait") {               \
+    if (testing::on_sim()) return; /* where no time passes while a fiber is busy */    \
+    CHECK(testing::flaws_of(table, testing::way::time_limit) == testing::words());     \
+  }                                                                                    \
+  TEST_CASE("fiber::cancel() from a thread ends a loop of calls that need not wait") { \
+    CHECK(testing::flaws_of(table, testing::way::cancel) == testing::words());         \
+  }                                                                                    \
+  TEST_CASE("move_on_when_stopped() ends a loop of calls that need not wait") {        \
+    CHECK(testing::flaws_of(table, testing::way::stop) == testing::words());           \
   }

@@ -25,17 +25,17 @@ struct content {
 
 /// A fiber that has ended with a value.
 fiber<std::optional<int>> ended() {
-  auto one = spin([] { return std::optional(1); });
-  one.await();
-  return one;
+  auto handle = spin([] { return std::optional(1); });
+  handle.await();
+  return handle;
 }
 
 const switchpoint_table table = {
     {"snooze", [](endless_loop& again) { again([] { snooze(); }); }},
     {"snooze, beside another fiber",
      [](endless_loop& again) {
-       group others;
-       others.spin([] {
+       group helpers;
+       helpers.spin([] {
          for (;;) snooze();
        });
        again([] { snooze(); });
@@ -43,10 +43,10 @@ const switchpoint_table table = {
     {"checkpoint", [](endless_loop& again) { again([] { checkpoint(); }); }},
     {"suspend",
      [](endless_loop& again) {
-       group others;
-       others.spin([waiting = current()] {
+       group helpers;
+       helpers.spin([waiter = current()] {
          for (;;) {
-           waiting.schedule();
+           waiter.schedule();
            snooze();
          }
        });
@@ -56,14 +56,14 @@ const switchpoint_table table = {
      [](endless_loop& again) { again([] { suspend_with([](resumer<> answer) { answer(); }); }); }},
     {"fiber_ref::await",
      [](endless_loop& again) {
-       const fiber_ref over = spin([] {});
-       over.await();
-       again([&] { over.await(); });
+       const fiber_ref dead = spin([] {});
+       dead.await();
+       again([&] { dead.await(); });
      }},
     {"fiber::await",
      [](endless_loop& again) {
-       const auto over = ended();
-       again([&] { over.await(); });
+       const auto dead = ended();
+       again([&] { dead.await(); });
      }},
     {"fiber::await, moved",
      [](endless_loop& again) { again([] { spin([] { return 1; }).await(); }); }},
@@ -74,42 +74,42 @@ const switchpoint_table table = {
     {"await_all", [](endless_loop& again) { again([] { await_all(); }); }},
     {"await_all, a range without bodies",
      [](endless_loop& again) {
-       std::vector<std::function<void()>> none;
-       again([&] { await_all(none); });
+       std::vector<std::function<void()>> functions;
+       again([&] { await_all(functions); });
      }},
     {"await_all, bodies", [](endless_loop& again) { again([] { await_all([] {}, [] {}); }); }},
     {"await_all, handles",
      [](endless_loop& again) {
-       const auto over = ended();
-       again([&] { await_all(over, over); });
+       const auto dead = ended();
+       again([&] { await_all(dead, dead); });
      }},
     {"await_all, a range without handles",
      [](endless_loop& again) {
-       const std::vector<fiber_ref> none;
-       again([&] { await_all(none); });
+       const std::vector<fiber_ref> no_fibers;
+       again([&] { await_all(no_fibers); });
      }},
     {"await_all, a range of handles",
      [](endless_loop& again) {
-       const std::vector<fiber_ref> over(2, fiber_ref(ended()));
-       again([&] { await_all(over); });
+       const std::vector<fiber_ref> dead(2, fiber_ref(ended()));
+       again([&] { await_all(dead); });
      }},
     {"await_any", [](endless_loop& again) { again([] { await_any([] {}, [] {}); }); }},
     {"await_any, handles",
      [](endless_loop& again) {
-       const auto over = ended();
-       again([&] { await_any(over, over); });
+       const auto dead = ended();
+       again([&] { await_any(dead, dead); });
      }},
     {"await_any, a range of handles",
      [](endless_loop& again) {
-       const std::vector<fiber_ref> over(2, fiber_ref(ended()));
-       again([&] { await_any(over); });
+       const std::vector<fiber_ref> dead(2, fiber_ref(ended()));
+       again([&] { await_any(dead); });
      }},
     {"first_value",
      [](endless_loop& again) { again([] { first_value([] { return std::optional(1); }); }); }},
     {"first_value, handles",
      [](endless_loop& again) {
-       const auto over = ended();
-       again([&] { first_value(over); });
+       const auto dead = ended();
+       again([&] { first_value(dead); });
      }},
     {"await_with",
      [](endless_loop& again) {
@@ -119,40 +119,40 @@ const switchpoint_table table = {
     {"await_with, a range without bodies",
      [](endless_loop& again) {
        content joiner;
-       std::vector<std::function<int()>> none;
-       again([&] { await_with(joiner, none); });
+       std::vector<std::function<int()>> functions;
+       again([&] { await_with(joiner, functions); });
      }},
     {"group::spin",
      [](endless_loop& again) {
        constexpr std::size_t room = 10'000;
-       group all(room);
+       group members(room);
        again([&] {
-         if (!again.asked()) all.await_all();
-         if (all.size() == room) throw std::runtime_error("nothing until it must wait");
-         all.spin([] {});
+         if (!again.asked()) members.await_all();
+         if (members.size() == room) throw std::runtime_error("nothing until it must wait");
+         members.spin([] {});
        });
      }},
     {"group::start",
      [](endless_loop& again) {
-       group all;
-       again([&] { all.start([](promise<void>& ready) { ready.set_value(); }); });
+       group members;
+       again([&] { members.start([](promise<void>& ready) { ready.set_value(); }); });
      }},
     {"group::await_all",
      [](endless_loop& again) {
-       group none;
-       again([&] { none.await_all(); });
+       group members;
+       again([&] { members.await_all(); });
      }},
     {"group::next",
      [](endless_loop& again) {
-       group none;
-       again([&] { none.next(); });
+       group members;
+       again([&] { members.next(); });
      }},
     {"group::next, of one more",
      [](endless_loop& again) {
-       group all;
+       group members;
        again([&] {
-         const auto one = all.spin([] {});
-         all.next();
+         const auto member = members.spin([] {});
+         members.next();
        });
      }},
     {"with_timeout",

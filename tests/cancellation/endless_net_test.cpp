@@ -30,12 +30,12 @@ template <typename Socket>
 struct datagrams {
   /// Has a byte come, without a word to motet.
   void send_plainly() {
-    if (::send(to.native_handle(), "a", 1, 0) != 1) throw std::runtime_error("send");
+    if (::send(target.native_handle(), "a", 1, 0) != 1) throw std::runtime_error("send");
   }
-  void receive_plainly() { ::recv(from.native_handle(), single.data(), 1, 0); }
+  void receive_plainly() { ::recv(source.native_handle(), single.data(), 1, 0); }
 
-  Socket from;
-  Socket to = Socket::connect(from.local_endpoint());
+  Socket source;
+  Socket target = Socket::connect(source.local_endpoint());
 };
 
 struct udp : datagrams<udp_socket> {
@@ -64,8 +64,8 @@ const switchpoint_table table = {
        again([&, port = port_of(listens.native_handle())] {
          const fd comes = connect_to(port);
          std::error_code error;
-         const auto taken = listens.accept(error);
-         if (!error) reset_when_closed(taken);
+         const auto accepted = listens.accept(error);
+         if (!error) reset_when_closed(accepted);
          return error;
        });
      }},
@@ -79,15 +79,15 @@ const switchpoint_table table = {
     {"net::tcp_listener::serve, on a pool",
      [](endless_loop& again) {
        thread_pool pool(1);
-       const endpoint where = free_port();
-       again([&] { tcp_listener::serve(pool, where, over_at_once(), [](const tcp_stream&) {}); });
+       const endpoint address = free_port();
+       again([&] { tcp_listener::serve(pool, address, over_at_once(), [](const tcp_stream&) {}); });
      }},
     {"net::tcp_stream::connect",
      [](endless_loop& again) {
        const fd listens = make_listener();
-       again([&, where = endpoint::loopback(port_of(listens.get()))] {
-         reset_when_closed(tcp_stream::connect(where));
-         const fd taken(::accept(listens.get(), nullptr, nullptr));
+       again([&, address = endpoint::loopback(port_of(listens.get()))] {
+         reset_when_closed(tcp_stream::connect(address));
+         const fd accepted(::accept(listens.get(), nullptr, nullptr));
        });
      }},
     {"net::tcp_stream::connect, by name",
@@ -95,7 +95,7 @@ const switchpoint_table table = {
        const fd listens = make_listener();
        again([&, port = port_of(listens.get())] {
          reset_when_closed(tcp_stream::connect("127.0.0.1", port));
-         const fd taken(::accept(listens.get(), nullptr, nullptr));
+         const fd accepted(::accept(listens.get(), nullptr, nullptr));
        });
      }},
     {"net::unix_listener::accept",
@@ -128,9 +128,9 @@ const switchpoint_table table = {
     {"net::unix_stream::connect",
      [](endless_loop& again) {
        const unix_listener listens(endpoint::unix_abstract(local_datagrams::name()));
-       again([&, where = listens.local_endpoint()] {
-         unix_stream::connect(where);
-         const fd taken(::accept(listens.native_handle(), nullptr, nullptr));
+       again([&, address = listens.local_endpoint()] {
+         unix_stream::connect(address);
+         const fd accepted(::accept(listens.native_handle(), nullptr, nullptr));
        });
      }},
     {"net::udp_socket::receive_from",
@@ -138,7 +138,7 @@ const switchpoint_table table = {
        udp sockets;
        again([&] {
          sockets.send_plainly();
-         sockets.from.receive_from(single);
+         sockets.source.receive_from(single);
        });
      }},
     {"net::udp_socket::receive_from, with a code",
@@ -147,7 +147,7 @@ const switchpoint_table table = {
        again([&] {
          sockets.send_plainly();
          std::error_code error;
-         sockets.from.receive_from(single, error);
+         sockets.source.receive_from(single, error);
          return error;
        });
      }},
@@ -157,25 +157,25 @@ const switchpoint_table table = {
        std::array slots{net::datagram_slot{single}};
        again([&] {
          sockets.send_plainly();
-         sockets.from.receive_many(slots);
+         sockets.source.receive_many(slots);
        });
      }},
     {"net::udp_socket::send_to",
      [](endless_loop& again) {
        udp sockets;
-       again([&] { sockets.from.send_to(single, sockets.from.local_endpoint()); });
+       again([&] { sockets.source.send_to(single, sockets.source.local_endpoint()); });
      }},
     {"net::udp_socket::send",
      [](endless_loop& again) {
        udp sockets;
-       again([&] { sockets.to.send(single); });
+       again([&] { sockets.target.send(single); });
      }},
     {"net::udp_socket::send, with a code",
      [](endless_loop& again) {
        udp sockets;
        again([&] {
          std::error_code error;
-         sockets.to.send(single, error);
+         sockets.target.send(single, error);
          return error;
        });
      }},
@@ -183,23 +183,23 @@ const switchpoint_table table = {
      [](endless_loop& again) {
        udp sockets;
        const std::array letters{
-           net::outgoing_datagram{single, sockets.from.local_endpoint()},
+           net::outgoing_datagram{single, sockets.source.local_endpoint()},
        };
-       again([&] { sockets.from.send_many(letters); });
+       again([&] { sockets.source.send_many(letters); });
      }},
     {"net::unix_datagram::receive_from",
      [](endless_loop& again) {
        local_datagrams sockets;
        again([&] {
          sockets.send_plainly();
-         sockets.from.receive_from(single);
+         sockets.source.receive_from(single);
        });
      }},
     {"net::unix_datagram::send",
      [](endless_loop& again) {
        local_datagrams sockets;
        again([&] {
-         sockets.to.send(single);
+         sockets.target.send(single);
          sockets.receive_plainly();
        });
      }},

@@ -17,20 +17,20 @@ struct stream_pair {
     if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) != 0) {
       throw std::runtime_error("socketpair");
     }
-    here = tcp_stream(fd(ends[0]));
-    there = tcp_stream(fd(ends[1]));
+    client = tcp_stream(fd(ends[0]));
+    server = tcp_stream(fd(ends[1]));
   }
   /// Takes what has come, without a word to motet.
-  void drain() const { ::recv(there.native_handle(), room, sizeof room, MSG_DONTWAIT); }
+  void drain() const { ::recv(server.native_handle(), room, sizeof room, MSG_DONTWAIT); }
 
-  tcp_stream here;
-  tcp_stream there;
+  tcp_stream client;
+  tcp_stream server;
   mutable char room[64];
 };
 
 /// A stream whose peer will send no more.
 struct ended_stream : stream_pair {
-  ended_stream() { there.shutdown(SHUT_WR); }
+  ended_stream() { server.shutdown(SHUT_WR); }
 };
 
 struct ended_pipe {
@@ -49,16 +49,16 @@ struct filled_pipe {
 
 /// A reader that has read all of a long file ahead.
 struct far_ahead {
-  far_ahead() { in.peek(size); }
+  far_ahead() { input.peek(size); }
   static constexpr std::size_t size = std::size_t{1} << 22;
   file lines{many_lines()};
-  reader<file> in{lines, size};
+  reader<file> input{lines, size};
 };
 
 /// A writer with so much room that it need not write.
 struct roomy {
-  file to{zeros()};
-  writer<file> out{to, std::size_t{1} << 24};
+  file target{zeros()};
+  writer<file> output{target, std::size_t{1} << 24};
 };
 
 const iovec vector_of_one{single.data(), single.size()};
@@ -66,83 +66,83 @@ const iovec vector_of_one{single.data(), single.size()};
 const switchpoint_table table = {
     {"net::tcp_stream::read",
      [](endless_loop& again) {
-       again([ends = ended_stream()]() mutable { ends.here.read(single); });
+       again([ends = ended_stream()]() mutable { ends.client.read(single); });
      }},
     {"net::tcp_stream::read, nothing",
      [](endless_loop& again) {
-       again([ends = stream_pair()]() mutable { ends.here.read(no_room); });
+       again([ends = stream_pair()]() mutable { ends.client.read(no_room); });
      }},
     {"net::tcp_stream::read, with a code",
      [](endless_loop& again) {
        again([ends = ended_stream()]() mutable {
          std::error_code error;
-         ends.here.read(single, error);
+         ends.client.read(single, error);
          return error;
        });
      }},
     {"net::tcp_stream::write",
      [](endless_loop& again) {
        again([ends = stream_pair()]() mutable {
-         ends.here.write(single);
+         ends.client.write(single);
          ends.drain();
        });
      }},
     {"net::tcp_stream::write, nothing",
      [](endless_loop& again) {
-       again([ends = stream_pair()]() mutable { ends.here.write(no_bytes); });
+       again([ends = stream_pair()]() mutable { ends.client.write(no_bytes); });
      }},
     {"net::tcp_stream::write_all",
      [](endless_loop& again) {
        again([ends = stream_pair()]() mutable {
-         ends.here.write_all(single);
+         ends.client.write_all(single);
          ends.drain();
        });
      }},
     {"net::tcp_stream::write_all, nothing",
      [](endless_loop& again) {
-       again([ends = stream_pair()]() mutable { ends.here.write_all(""); });
+       again([ends = stream_pair()]() mutable { ends.client.write_all(""); });
      }},
     {"net::tcp_stream::write_all, nothing, with a code",
      [](endless_loop& again) {
        again([ends = stream_pair()]() mutable {
          std::error_code error;
-         ends.here.write_all(no_bytes, error);
+         ends.client.write_all(no_bytes, error);
          return error;
        });
      }},
     {"net::tcp_stream::writev_all",
      [](endless_loop& again) {
        again([ends = stream_pair()]() mutable {
-         ends.here.writev_all(std::span(&vector_of_one, 1));
+         ends.client.writev_all(std::span(&vector_of_one, 1));
          ends.drain();
        });
      }},
     {"net::tcp_stream::writev_all, nothing",
      [](endless_loop& again) {
-       again([ends = stream_pair()]() mutable { ends.here.writev_all({}); });
+       again([ends = stream_pair()]() mutable { ends.client.writev_all({}); });
      }},
     {"move_on_when_closed",
      [](endless_loop& again) {
-       again([ends = stream_pair()] { move_on_when_closed(ends.here, [] { checkpoint(); }); });
+       again([ends = stream_pair()] { move_on_when_closed(ends.client, [] { checkpoint(); }); });
      }},
     {"net::unix_stream::send_fd",
      [](endless_loop& again) {
        auto ends = make_socket_pair();
-       net::unix_stream to{fd(::dup(ends.first()))};
+       net::unix_stream target{fd(::dup(ends.first()))};
        again([&] {
-         to.send_fd(ends.first());
+         target.send_fd(ends.first());
          ::recv(ends.second(), single.data(), 1, 0);
        });
      }},
     {"net::unix_stream::receive_fd",
      [](endless_loop& again) {
        const auto ends = ended_socket();
-       net::unix_stream from{fd(::dup(ends.first()))};
-       again([&] { from.receive_fd(); });
+       net::unix_stream source{fd(::dup(ends.first()))};
+       again([&] { source.receive_fd(); });
      }},
     {"pipe::read",
      [](endless_loop& again) {
-       again([from = ended_pipe()]() mutable { from.ends.read(single); });
+       again([source = ended_pipe()]() mutable { source.ends.read(single); });
      }},
     {"pipe::read, a byte",
      [](endless_loop& again) {
@@ -191,113 +191,113 @@ const switchpoint_table table = {
     {"reader::until",
      [](endless_loop& again) {
        far_ahead lines;
-       again([&] { lines.in.until("\n"); });
+       again([&] { lines.input.until("\n"); });
      }},
     {"reader::until, at the end",
      [](endless_loop& again) {
-       file nothing{file_of("")};
-       reader in(nothing);
-       again([&] { in.until("\n"); });
+       file empty{file_of("")};
+       reader input(empty);
+       again([&] { input.until("\n"); });
      }},
     {"reader::line",
      [](endless_loop& again) {
        far_ahead lines;
-       again([&] { lines.in.line(); });
+       again([&] { lines.input.line(); });
      }},
     {"reader::exactly",
      [](endless_loop& again) {
        far_ahead lines;
-       again([&] { lines.in.exactly(1); });
+       again([&] { lines.input.exactly(1); });
      }},
     {"reader::exactly, nothing",
      [](endless_loop& again) {
        far_ahead lines;
-       again([&] { lines.in.exactly(0); });
+       again([&] { lines.input.exactly(0); });
      }},
     {"reader::peek",
      [](endless_loop& again) {
        far_ahead lines;
-       again([&] { lines.in.peek(); });
+       again([&] { lines.input.peek(); });
      }},
     {"reader::peek, nothing",
      [](endless_loop& again) {
        far_ahead lines;
-       again([&] { lines.in.peek(0); });
+       again([&] { lines.input.peek(0); });
      }},
     {"reader::skip",
      [](endless_loop& again) {
        far_ahead lines;
-       again([&] { lines.in.skip(1); });
+       again([&] { lines.input.skip(1); });
      }},
     {"reader::skip, nothing",
      [](endless_loop& again) {
        far_ahead lines;
-       again([&] { lines.in.skip(0); });
+       again([&] { lines.input.skip(0); });
      }},
     {"reader::read",
      [](endless_loop& again) {
        far_ahead lines;
-       again([&] { lines.in.read(single); });
+       again([&] { lines.input.read(single); });
      }},
     {"reader::read, nothing",
      [](endless_loop& again) {
        far_ahead lines;
-       again([&] { lines.in.read(no_room); });
+       again([&] { lines.input.read(no_room); });
      }},
     {"reader::read, with a code",
      [](endless_loop& again) {
        far_ahead lines;
        again([&] {
          std::error_code error;
-         lines.in.read(single, error);
+         lines.input.read(single, error);
          return error;
        });
      }},
     {"writer::write",
      [](endless_loop& again) {
-       roomy kept;
-       again([&] { kept.out.write("a"); });
+       roomy buffer;
+       again([&] { buffer.output.write("a"); });
      }},
     {"writer::write, nothing",
      [](endless_loop& again) {
-       roomy kept;
-       again([&] { kept.out.write(""); });
+       roomy buffer;
+       again([&] { buffer.output.write(""); });
      }},
     {"writer::flush",
      [](endless_loop& again) {
-       roomy kept;
-       again([&] { kept.out.flush(); });
+       roomy buffer;
+       again([&] { buffer.output.flush(); });
      }},
     {"copy",
      [](endless_loop& again) {
-       file from{file_of("")};
-       file to{zeros()};
-       again([&] { copy(from, to); });
+       file source{file_of("")};
+       file target{zeros()};
+       again([&] { copy(source, target); });
      }},
     {"copy, of a socket",
      [](endless_loop& again) {
-       ended_stream from;
-       stream_pair to;
-       again([&] { copy(from.here, to.here); });
+       ended_stream source;
+       stream_pair target;
+       again([&] { copy(source.client, target.client); });
      }},
     {"proxy",
      [](endless_loop& again) {
        ended_stream first;
        ended_stream second;
-       again([&] { proxy(first.here, second.here); });
+       again([&] { proxy(first.client, second.client); });
      }},
     {"proxy, with a limit",
      [](endless_loop& again) {
        ended_stream first;
        ended_stream second;
-       again([&] { proxy(first.here, second.here, 1h); });
+       again([&] { proxy(first.client, second.client, 1h); });
      }},
     {"proxy, with the numbers",
      [](endless_loop& again) {
        ended_stream first;
        ended_stream second;
-       proxied moved;
-       again([&] { proxy(first.here, second.here, 1h, moved); });
+       proxied connection;
+       again([&] { proxy(first.client, second.client, 1h, connection); });
      }},
 };
 

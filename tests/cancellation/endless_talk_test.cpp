@@ -36,73 +36,73 @@ const switchpoint_table table = {
      }},
     {"channel::pop, closed",
      [](endless_loop& again) {
-       channel<int> over;
-       over.close();
-       again([&] { over.pop(); });
+       channel<int> closed_channel;
+       closed_channel.close();
+       again([&] { closed_channel.pop(); });
      }},
     {"channel::begin",
      [](endless_loop& again) {
-       channel<int> over;
-       over.close();
-       again([&] { over.begin(); });
+       channel<int> closed_channel;
+       closed_channel.close();
+       again([&] { closed_channel.begin(); });
      }},
     {"pop_iterator::operator++",
      [](endless_loop& again) {
        channel<int> items(1);
        items.try_push(1);
-       auto each = items.begin();
+       auto item = items.begin();
        again([&] {
          items.try_push(1);
-         ++each;
+         ++item;
        });
      }},
     {"sender::push",
      [](endless_loop& again) {
        auto ends = make_channel<int>(1);
-       again([&to = ends.first, &from = ends.second] {
-         to.push(1);
-         from.try_pop();
+       again([&tx = ends.first, &rx = ends.second] {
+         tx.push(1);
+         rx.try_pop();
        });
      }},
     {"receiver::pop",
      [](endless_loop& again) {
        auto ends = make_channel<int>(1);
-       again([&to = ends.first, &from = ends.second] {
-         to.try_push(1);
-         from.pop();
+       again([&tx = ends.first, &rx = ends.second] {
+         tx.try_push(1);
+         rx.pop();
        });
      }},
     {"receiver::begin",
      [](endless_loop& again) {
        auto ends = make_channel<int>(1);
-       again([&to = ends.first, &from = ends.second] {
-         to.try_push(1);
-         from.begin();
+       again([&tx = ends.first, &rx = ends.second] {
+         tx.try_push(1);
+         rx.begin();
        });
      }},
     {"broadcast::pop",
      [](endless_loop& again) {
        broadcast<int> items(1);
-       auto seen = items.subscribe();
+       auto subscription = items.subscribe();
        again([&] {
          items.push(1);
-         seen.pop();
+         subscription.pop();
        });
      }},
     {"broadcast::pop, closed",
      [](endless_loop& again) {
-       broadcast<int> over(1);
-       auto seen = over.subscribe();
-       over.close();
-       again([&] { seen.pop(); });
+       broadcast<int> closed_items(1);
+       auto subscription = closed_items.subscribe();
+       closed_items.close();
+       again([&] { subscription.pop(); });
      }},
     {"watch::next",
      [](endless_loop& again) {
        watch<int> state(0);
-       auto seen = state.subscribe();
+       auto subscription = state.subscribe();
        again([&] {
          state.set(1);
-         seen.next();
+         subscription.next();
        });
      }},
     {"actor::send",
@@ -114,31 +114,31 @@ const switchpoint_table table = {
      }},
     {"actor::await",
      [](endless_loop& again) {
-       actor<int> over([](auto&) {});
-       over.await();
-       again([&] { over.await(); });
+       actor<int> closed_items([](auto&) {});
+       closed_items.await();
+       again([&] { closed_items.await(); });
      }},
     {"actor::receive",
      [](endless_loop& again) {
-       std::optional<actor<int>> itself;
-       itself.emplace([&](auto& inbox) {
+       std::optional<actor<int>> receiver;
+       receiver.emplace([&](auto& inbox) {
          again([&] {
-           itself->try_send(1);
+           receiver->try_send(1);
            inbox.receive();
          });
        });
-       itself->await();
+       receiver->await();
      }},
     {"actor::receive_if",
      [](endless_loop& again) {
-       std::optional<actor<int>> itself;
-       itself.emplace([&](auto& inbox) {
+       std::optional<actor<int>> receiver;
+       receiver.emplace([&](auto& inbox) {
          again([&] {
-           itself->try_send(1);
+           receiver->try_send(1);
            inbox.receive_if([](int) { return true; });
          });
        });
-       itself->await();
+       receiver->await();
      }},
     {"select",
      [](endless_loop& again) {
@@ -153,9 +153,9 @@ const switchpoint_table table = {
      }},
     {"select, a pop",
      [](endless_loop& again) {
-       channel<int> over;
-       over.close();
-       again([&] { select(on_pop(over, [](std::optional<int>) {}), on_timeout(0s)); });
+       channel<int> closed_channel;
+       closed_channel.close();
+       again([&] { select(on_pop(closed_channel, [](std::optional<int>) {}), on_timeout(0s)); });
      }},
     {"select, in order",
      [](endless_loop& again) {
@@ -170,9 +170,9 @@ const switchpoint_table table = {
      }},
     {"select, an end",
      [](endless_loop& again) {
-       const auto over = spin([] {});
+       const auto dead = spin([] {});
        snooze();
-       again([&] { select(on_end(over)); });
+       again([&] { select(on_end(dead)); });
      }},
     {"select, a range",
      [](endless_loop& again) {

@@ -14,7 +14,7 @@ using namespace testing;
 
 /// A pool that has room for more jobs than a loop that is to end can give.
 struct wide_pool {
-  thread_pool itself{1, "wide", 1'000'000};
+  thread_pool workers{1, "wide", 1'000'000};
 };
 
 process_options quick() {
@@ -26,57 +26,57 @@ const switchpoint_table table = {
     {"offload_owned", [](endless_loop& again) { again([] { offload_owned([] {}); }); }},
     {"thread::await",
      [](endless_loop& again) {
-       const motet::thread over(quiet(), [] {});
-       over.await();
-       again([&] { over.await(); });
+       const motet::thread dead(quiet(), [] {});
+       dead.await();
+       again([&] { dead.await(); });
      }},
     {"thread::spin",
      [](endless_loop& again) {
-       idle_thread other;
-       again([&] { other.itself.spin([] {}); });
+       idle_thread worker;
+       again([&] { worker.thread.spin([] {}); });
      }},
     {"thread::call",
      [](endless_loop& again) {
-       idle_thread other;
-       again([&] { other.itself.call([] {}); });
+       idle_thread worker;
+       again([&] { worker.thread.call([] {}); });
      }},
     {"thread::call, on the thread itself",
      [](endless_loop& again) {
-       motet::thread other(quiet(), [] { sleep(); });
-       other.call([&] { again([&] { other.call([] {}); }); });
+       motet::thread worker(quiet(), [] { sleep(); });
+       worker.call([&] { again([&] { worker.call([] {}); }); });
      }},
     {"thread_pool::submit",
      [](endless_loop& again) {
        wide_pool pool;
-       again([&] { pool.itself.submit([] {}); });
+       again([&] { pool.workers.submit([] {}); });
      }},
     {"thread_pool::post",
      [](endless_loop& again) {
        wide_pool pool;
-       again([&] { pool.itself.post([] {}); });
+       again([&] { pool.workers.post([] {}); });
      }},
     {"thread_pool::drain",
      [](endless_loop& again) {
        wide_pool pool;
-       again([&] { pool.itself.drain(); });
+       again([&] { pool.workers.drain(); });
      }},
     {"thread_pool::stop",
      [](endless_loop& again) {
        wide_pool pool;
-       pool.itself.stop();
-       again([&] { pool.itself.stop(); });
+       pool.workers.stop();
+       again([&] { pool.workers.stop(); });
      }},
     {"strand::post",
      [](endless_loop& again) {
        wide_pool pool;
-       strand one_of(pool.itself);
+       strand one_of(pool.workers);
        again([&] { one_of.post([] {}); });
      }},
     {"executor::post",
      [](endless_loop& again) {
        wide_pool pool;
-       const executor to(pool.itself);
-       again([&] { to.post([] {}); });
+       const executor target(pool.workers);
+       again([&] { target.post([] {}); });
      }},
     {"inline_executor::post",
      [](endless_loop& again) {
@@ -86,31 +86,31 @@ const switchpoint_table table = {
     {"teleport", [](endless_loop& again) { again([home = here()] { teleport(home); }); }},
     {"teleport, and back",
      [](endless_loop& again) {
-       idle_thread other;
+       idle_thread worker;
        again([&, home = here()] {
-         teleport(other.itself);
+         teleport(worker.thread);
          teleport(home);
        });
      }},
     {"portal::portal",
-     [](endless_loop& again) { again([home = here()] { const portal same(home); }); }},
+     [](endless_loop& again) { again([home = here()] { const portal visit(home); }); }},
     {"executor_bound::call",
      [](endless_loop& again) {
-       executor_bound<int> kept(here(), 1);
-       again([&] { kept.call([](int& number) { ++number; }); });
+       executor_bound<int> number_box(here(), 1);
+       again([&] { number_box.call([](int& number) { ++number; }); });
      }},
     {"process::start", [](endless_loop& again) { again([] { process::start(quick()); }); }},
     {"process::wait",
      [](endless_loop& again) {
-       process over = process::start(quick());
-       over.wait();
-       again([&] { over.wait(); });
+       process child = process::start(quick());
+       child.wait();
+       again([&] { child.wait(); });
      }},
     {"process::terminate",
      [](endless_loop& again) {
-       process over = process::start(quick());
-       over.wait();
-       again([&] { over.terminate(); });
+       process child = process::start(quick());
+       child.wait();
+       again([&] { child.terminate(); });
      }},
     {"run_command", [](endless_loop& again) { again([] { run_command(quick()); }); }},
     {"signal_set::next",

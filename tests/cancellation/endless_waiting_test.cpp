@@ -14,61 +14,61 @@ const switchpoint_table table = {
     {"mutex::lock",
      [](endless_loop& again) {
        motet::mutex free;
-       again([&] { const std::lock_guard in(free); });
+       again([&] { const std::lock_guard guard(free); });
      }},
     {"mutex::lock, local",
      [](endless_loop& again) {
        local::mutex free;
-       again([&] { const std::lock_guard in(free); });
+       again([&] { const std::lock_guard guard(free); });
      }},
     {"mutex::lock, two at once",
      [](endless_loop& again) {
        motet::mutex first;
        motet::mutex second;
-       again([&] { const std::scoped_lock in(first, second); });
+       again([&] { const std::scoped_lock guard(first, second); });
      }},
     {"recursive_mutex::lock",
      [](endless_loop& again) {
-       recursive_mutex held;
-       const std::lock_guard outer(held);
-       again([&] { const std::lock_guard in(held); });
+       recursive_mutex locked;
+       const std::lock_guard outer(locked);
+       again([&] { const std::lock_guard guard(locked); });
      }},
     {"shared_mutex::lock",
      [](endless_loop& again) {
        motet::shared_mutex free;
-       again([&] { const std::lock_guard in(free); });
+       again([&] { const std::lock_guard guard(free); });
      }},
     {"shared_mutex::lock_shared",
      [](endless_loop& again) {
        motet::shared_mutex free;
-       again([&] { const std::shared_lock in(free); });
+       again([&] { const std::shared_lock guard(free); });
      }},
     {"timeslice_lock::lock",
      [](endless_loop& again) {
        timeslice_lock free;
-       again([&] { const std::lock_guard in(free); });
+       again([&] { const std::lock_guard guard(free); });
      }},
     {"timeslice_lock::yield_if_due",
      [](endless_loop& again) {
        timeslice_lock turns(1ns);
-       group others;
-       others.spin([&] {
-         for (;;) const std::lock_guard in(turns);
+       group helpers;
+       helpers.spin([&] {
+         for (;;) const std::lock_guard guard(turns);
        });
-       const std::lock_guard in(turns);
+       const std::lock_guard guard(turns);
        snooze();
        again([&] { turns.yield_if_due(); });
      }},
     {"condition_variable::wait",
      [](endless_loop& again) {
        motet::mutex free;
-       condition_variable changed;
-       group others;
-       others.spin([&] {
-         for (;; snooze()) changed.notify_all();
+       condition_variable condition;
+       group helpers;
+       helpers.spin([&] {
+         for (;; snooze()) condition.notify_all();
        });
-       std::unique_lock in(free);
-       again([&] { changed.wait(in); });
+       std::unique_lock guard(free);
+       again([&] { condition.wait(guard); });
      }},
     {"once::call",
      [](endless_loop& again) {
@@ -88,7 +88,7 @@ const switchpoint_table table = {
     {"permit_guard::permit_guard",
      [](endless_loop& again) {
        semaphore free(1);
-       again([&] { const permit_guard in(free); });
+       again([&] { const permit_guard guard(free); });
      }},
     {"event::wait",
      [](endless_loop& again) {
@@ -114,12 +114,12 @@ const switchpoint_table table = {
      }},
     {"notification::wait",
      [](endless_loop& again) {
-       notification told;
-       group others;
-       others.spin([&] {
-         for (;; snooze()) told.notify_all();
+       notification news;
+       group helpers;
+       helpers.spin([&] {
+         for (;; snooze()) news.notify_all();
        });
-       again([&] { told.wait(); });
+       again([&] { news.wait(); });
      }},
     {"rate_limiter::acquire",
      [](endless_loop& again) {
@@ -133,22 +133,22 @@ const switchpoint_table table = {
      }},
     {"future::wait",
      [](endless_loop& again) {
-       promise<int> given;
-       given.set_value(1);
-       again([known = given.get_future()] { known.wait(); });
+       promise<int> answer;
+       answer.set_value(1);
+       again([result = answer.get_future()] { result.wait(); });
      }},
     {"future::get",
      [](endless_loop& again) {
-       promise<int> given;
-       given.set_value(1);
-       again([known = given.get_future()] { known.get(); });
+       promise<int> answer;
+       answer.set_value(1);
+       again([result = answer.get_future()] { result.get(); });
      }},
     {"future::get, moved",
      [](endless_loop& again) {
        again([] {
-         promise<int> given;
-         given.set_value(1);
-         given.get_future().get();
+         promise<int> answer;
+         answer.set_value(1);
+         answer.get_future().get();
        });
      }},
 };

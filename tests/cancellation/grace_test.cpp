@@ -18,7 +18,8 @@ using testing::note;
 using testing::throws_cancelled;
 using testing::words;
 
-TEST_CASE("a handler of its own interruption may wait, within its grace", "[grace]") {
+TEST_CASE("handler_grace: a handler of its own interruption may wait, within the grace",
+          "[grace]") {
   run([] {
     bool cleaned_up = false;
     auto worker = spin([&] {
@@ -38,40 +39,41 @@ TEST_CASE("a handler of its own interruption may wait, within its grace", "[grac
   });
 }
 
-TEST_CASE("a handler that waits too long is interrupted when its grace is over", "[grace]") {
-  options chosen;
-  chosen.handler_grace = 50ms;
-  run(chosen, [] {
+TEST_CASE("handler_grace: a handler that waits too long is interrupted when the grace is over",
+          "[grace]") {
+  options config;
+  config.handler_grace = 50ms;
+  run(config, [] {
     clock::duration waited{};
-    int thrown = 0;
+    int throws = 0;
     auto worker = spin([&] {
       try {
         sleep();
       } catch (const cancelled&) {
-        const auto begun = clock::now();
+        const auto start = clock::now();
         try {
           sleep();
         } catch (const cancelled&) {
-          ++thrown;
+          ++throws;
         }
-        waited = clock::now() - begun;
-        if (throws_cancelled([] { sleep(); })) ++thrown;
+        waited = clock::now() - start;
+        if (throws_cancelled([] { sleep(); })) ++throws;
         throw;
       }
     });
     snooze();
     worker.cancel();
     CHECK_THROWS_AS(worker.await(), fiber_cancelled);
-    CHECK(thrown == 2);
+    CHECK(throws == 2);
     CHECK(waited >= 49ms);
     CHECK(waited < 150ms);
   });
 }
 
-TEST_CASE("no grace at all is an option", "[grace]") {
-  options chosen;
-  chosen.handler_grace = 0ms;
-  run(chosen, [] {
+TEST_CASE("handler_grace: zero is a valid option", "[grace]") {
+  options config;
+  config.handler_grace = 0ms;
+  run(config, [] {
     bool again = false;
     auto worker = spin([&] {
       try {
@@ -87,7 +89,7 @@ TEST_CASE("no grace at all is an option", "[grace]") {
   });
 }
 
-TEST_CASE("the grace holds within handlers of other exceptions inside the handler", "[grace]") {
+TEST_CASE("handler_grace holds within handlers of other exceptions inside the handler", "[grace]") {
   run([] {
     bool cleaned_up = false;
     auto worker = spin([&] {
@@ -109,7 +111,7 @@ TEST_CASE("the grace holds within handlers of other exceptions inside the handle
   });
 }
 
-TEST_CASE("another interruption is thrown in a handler of the first", "[grace]") {
+TEST_CASE("handler_grace: another interruption is thrown in a handler of the first", "[grace]") {
   run([] {
     bool outer_spoke = false;
     const bool returned = move_on_after(40ms, [&] {
@@ -128,34 +130,35 @@ TEST_CASE("another interruption is thrown in a handler of the first", "[grace]")
   });
 }
 
-TEST_CASE("a time limit works in a handler of a cancellation", "[grace]") {
+TEST_CASE("handler_grace: a time limit works in a handler of a cancellation", "[grace]") {
   run([] {
-    bool limited = false;
+    bool was_limited = false;
     auto worker = spin([&] {
       try {
         sleep();
       } catch (const cancelled&) {
-        limited = !move_on_after(10ms, [] { sleep(); });
+        was_limited = !move_on_after(10ms, [] { sleep(); });
         throw;
       }
     });
     snooze();
     worker.cancel();
     CHECK_THROWS_AS(worker.await(), fiber_cancelled);
-    CHECK(limited);
+    CHECK(was_limited);
   });
 }
 
-TEST_CASE("a time limit works in a handler, though an older one inside has passed", "[grace]") {
+TEST_CASE("handler_grace: a time limit works in a handler inside another limit that has passed",
+          "[grace]") {
   run([] {
-    bool limited = false;
+    bool was_limited = false;
     auto worker = spin([&] {
       move_on_after(5ms, [&] {
         try {
           shield([] { sleep_for(20ms); });  // both have come when this is over
           sleep();
         } catch (const cancelled&) {
-          limited = !move_on_after(10ms, [] { sleep(); });
+          was_limited = !move_on_after(10ms, [] { sleep(); });
           throw;
         }
       });
@@ -163,11 +166,11 @@ TEST_CASE("a time limit works in a handler, though an older one inside has passe
     snooze();
     worker.cancel();
     CHECK_THROWS_AS(worker.await(), fiber_cancelled);
-    CHECK(limited);
+    CHECK(was_limited);
   });
 }
 
-TEST_CASE("what spin throws into a cancelled fiber counts as having been told", "[grace]") {
+TEST_CASE("handler_grace: spin() throwing in a cancelled fiber counts as a delivery", "[grace]") {
   run([] {
     bool waited = false;
     auto worker = spin([&] {
@@ -184,102 +187,103 @@ TEST_CASE("what spin throws into a cancelled fiber counts as having been told", 
   });
 }
 
-TEST_CASE("a time limit works in a destructor that runs while its fiber unwinds", "[unwinding]") {
+TEST_CASE("handler_grace: a time limit works in a destructor that runs while its fiber unwinds",
+          "[unwinding]") {
   run([] {
-    bool limited = false;
+    bool was_limited = false;
     auto worker = spin([&] {
-      const at_end cleaning{[&] { limited = !move_on_after(10ms, [] { sleep(); }); }};
+      const at_end cleaning{[&] { was_limited = !move_on_after(10ms, [] { sleep(); }); }};
       sleep();
     });
     snooze();
     worker.cancel();
     CHECK_THROWS_AS(worker.await(), fiber_cancelled);
-    CHECK(limited);
+    CHECK(was_limited);
   });
 }
 
-TEST_CASE("nothing is thrown under a shield, and at the first switchpoint behind it", "[shield]") {
+TEST_CASE("shield() defers an interruption to the first switchpoint behind it", "[shield]") {
   run([] {
     bool finished = false;
-    bool behind = false;
+    bool was_behind = false;
     auto worker = spin([&] {
-      const int kept = shield([&] {
+      const int value = shield([&] {
         sleep_for(20ms);
         snooze();
         finished = true;
         return 7;
       });
-      CHECK(kept == 7);
-      behind = throws_cancelled([] { snooze(); });
+      CHECK(value == 7);
+      was_behind = throws_cancelled([] { snooze(); });
     });
     snooze();
     worker.cancel();
     worker.await();
     CHECK(finished);
-    CHECK(behind);
+    CHECK(was_behind);
   });
 }
 
-TEST_CASE("of nested shields only the outermost lets interruptions in", "[shield]") {
+TEST_CASE("shield(): only the outermost of nested shields lets interruptions in", "[shield]") {
   run([] {
-    std::vector<int> reached;
+    std::vector<int> steps;
     auto worker = spin([&] {
       shield([&] {
         shield([&] {
           sleep_for(5ms);
-          reached.push_back(1);
+          steps.push_back(1);
         });
         sleep_for(5ms);
-        reached.push_back(2);
+        steps.push_back(2);
       });
       sleep_for(5ms);
-      reached.push_back(3);
+      steps.push_back(3);
     });
     snooze();
     worker.cancel();
     CHECK_THROWS_AS(worker.await(), fiber_cancelled);
-    CHECK(reached == std::vector{1, 2});
+    CHECK(steps == std::vector{1, 2});
   });
 }
 
-TEST_CASE("what is raised, what fails and what times out all wait outside a shield", "[shield]") {
+TEST_CASE("shield() defers exceptions, failures and timeouts", "[shield]") {
   run([] {
-    std::vector<std::string> told;
+    std::vector<std::string> messages;
     auto worker = spin([&] {
       const bool in_time = move_on_after(5ms, [&] {
         shield([&] {
           spin([] { throw std::runtime_error("a child"); });
           sleep_for(20ms);
-          told.emplace_back("nothing");
+          messages.emplace_back("nothing");
         });
         for (int i = 0; i < 2; ++i) {
           try {
             snooze();
           } catch (const std::exception& e) {
-            told.emplace_back(e.what());
+            messages.emplace_back(e.what());
           }
         }
         sleep();
       });
-      if (!in_time) told.emplace_back("late");
+      if (!in_time) messages.emplace_back("late");
     });
     snooze();
     snooze();
     worker.raise(std::logic_error("raised"));
     worker.await();
-    CHECK(told == std::vector<std::string>{"nothing", "raised", "a child", "late"});
+    CHECK(messages == std::vector<std::string>{"nothing", "raised", "a child", "late"});
   });
 }
 
-TEST_CASE("a time limit inside a shield ends what is inside", "[shield]") {
+TEST_CASE("shield(): a time limit inside it ends the call that it limits", "[shield]") {
   run([] {
-    bool limited = false;
+    bool was_limited = false;
     auto worker = spin([&] {
       shield([&] {
         try {
           with_timeout(10ms, [] { sleep(); });
         } catch (const timed_out&) {
-          limited = true;
+          was_limited = true;
         }
       });
       sleep();
@@ -287,11 +291,11 @@ TEST_CASE("a time limit inside a shield ends what is inside", "[shield]") {
     snooze();
     worker.cancel();
     CHECK_THROWS_AS(worker.await(), fiber_cancelled);
-    CHECK(limited);
+    CHECK(was_limited);
   });
 }
 
-TEST_CASE("a shield is entered and left in a destructor on a normal exit", "[shield]") {
+TEST_CASE("shield() works in a destructor on a normal exit", "[shield]") {
   run([] {
     bool waited = false;
     auto worker = spin([&] {
@@ -308,7 +312,7 @@ TEST_CASE("a shield is entered and left in a destructor on a normal exit", "[shi
   });
 }
 
-TEST_CASE("a cancelled fiber can spin under a shield, not outside", "[shield]") {
+TEST_CASE("spin() in a cancelled fiber works under a shield, not outside", "[shield]") {
   run([] {
     bool inside = false;
     bool outside = false;
@@ -323,7 +327,7 @@ TEST_CASE("a cancelled fiber can spin under a shield, not outside", "[shield]") 
   });
 }
 
-TEST_CASE("terminate asks, and insists in a shield when its grace is over", "[terminate]") {
+TEST_CASE("fiber::terminate() interrupts a shield when its grace is over", "[terminate]") {
   run([] {
     bool finished = false;
     auto worker = spin([&] {
@@ -333,17 +337,17 @@ TEST_CASE("terminate asks, and insists in a shield when its grace is over", "[te
       });
     });
     snooze();
-    const auto begun = clock::now();
+    const auto start = clock::now();
     CHECK(worker.terminate(30ms) == cancel_result::accepted);
     CHECK_THROWS_AS(worker.await(), fiber_cancelled);
     CHECK_FALSE(finished);
-    CHECK(clock::now() - begun >= 30ms);
-    CHECK(clock::now() - begun < 200ms);
+    CHECK(clock::now() - start >= 30ms);
+    CHECK(clock::now() - start < 200ms);
     CHECK(worker.terminate() == cancel_result::finished);
   });
 }
 
-TEST_CASE("terminate with no grace insists at once", "[terminate]") {
+TEST_CASE("fiber::terminate() without a grace interrupts a shield at once", "[terminate]") {
   run([] {
     auto worker = spin([] { shield([] { sleep(); }); });
     snooze();
@@ -355,20 +359,20 @@ TEST_CASE("terminate with no grace insists at once", "[terminate]") {
   });
 }
 
-TEST_CASE("the shortest grace of several counts", "[terminate]") {
+TEST_CASE("fiber::terminate(): the shortest of several graces counts", "[terminate]") {
   run([] {
     auto worker = spin([] { shield([] { sleep(); }); });
     snooze();
-    const auto begun = clock::now();
+    const auto start = clock::now();
     worker.terminate(1h);
     worker.terminate(10ms);
     worker.terminate(10s);
     CHECK_THROWS_AS(worker.await(), fiber_cancelled);
-    CHECK(clock::now() - begun < 1s);
+    CHECK(clock::now() - start < 1s);
   });
 }
 
-TEST_CASE("nothing insists while a fiber unwinds", "[terminate]") {
+TEST_CASE("fiber::terminate() interrupts nothing while a fiber unwinds", "[terminate]") {
   run([] {
     bool cleaned_up = false;
     auto worker = spin([&] {
@@ -385,18 +389,18 @@ TEST_CASE("nothing insists while a fiber unwinds", "[terminate]") {
   });
 }
 
-TEST_CASE("terminate reaches children, also when they do not yet know", "[terminate]") {
+TEST_CASE("fiber::terminate() reaches children that have not yet been cancelled", "[terminate]") {
   run([] {
     words trace;
     auto top = spin([&] {
-      const note mine(trace, "top");
+      const note top_note(trace, "top");
       spin([&] {
-        const note its(trace, "child");
+        const note child_note(trace, "child");
         shield([] { sleep(); });
       });
-      group all;
-      all.spin([&] {
-        const note its(trace, "in a group");
+      group members;
+      members.spin([&] {
+        const note child_note(trace, "in a group");
         auto grandchild = spin([&] {
           const note its_own(trace, "grandchild");
           shield([] { sleep(); });
@@ -408,17 +412,18 @@ TEST_CASE("terminate reaches children, also when they do not yet know", "[termin
     snooze();
     snooze();
     snooze();
-    const auto begun = clock::now();
+    const auto start = clock::now();
     CHECK(top.terminate(20ms) == cancel_result::accepted);
     CHECK_THROWS_AS(top.await(), fiber_cancelled);
-    CHECK(clock::now() - begun >= 19ms);
-    CHECK(clock::now() - begun < 2s);
+    CHECK(clock::now() - start >= 19ms);
+    CHECK(clock::now() - start < 2s);
     std::sort(trace.begin(), trace.end());
     CHECK(trace == words{"child", "grandchild", "in a group", "top"});
   });
 }
 
-TEST_CASE("terminate reaches the children of a fiber whose body is over", "[terminate]") {
+TEST_CASE("fiber::terminate() reaches the children of a fiber whose body has ended",
+          "[terminate]") {
   run([] {
     auto parent = spin([] {
       spin([] { shield([] { sleep(); }); });
@@ -432,7 +437,7 @@ TEST_CASE("terminate reaches the children of a fiber whose body is over", "[term
   });
 }
 
-TEST_CASE("what is spun after the grace is over is ended with its family", "[terminate]") {
+TEST_CASE("fiber::terminate() ends children that are spun after the grace is over", "[terminate]") {
   run([] {
     auto parent = spin([] {
       try {
@@ -449,55 +454,55 @@ TEST_CASE("what is spun after the grace is over is ended with its family", "[ter
   });
 }
 
-TEST_CASE("a group's fibers are terminated together, and a deep tree takes no stack",
+TEST_CASE("group::terminate() ends all fibers at once, and a deep tree needs no stack",
           "[terminate]") {
   run([] {
     constexpr int depth = 1'000;
-    int ended = 0;
+    int ends = 0;
     struct tree {
-      static void grow(int left, int& over) {
-        const at_end done([&over] { ++over; });
-        if (left > 1) spin([left, &over] { grow(left - 1, over); });
+      static void grow(int depth, int& counter) {
+        const at_end done([&counter] { ++counter; });
+        if (depth > 1) spin([depth, &counter] { grow(depth - 1, counter); });
         shield([] { sleep(); });
       }
     };
-    group all;
-    all.spin([&] { tree::grow(depth, ended); });
-    all.spin([&] { tree::grow(1, ended); });
+    group members;
+    members.spin([&] { tree::grow(depth, ends); });
+    members.spin([&] { tree::grow(1, ends); });
     sleep_for(5ms);
-    all.terminate(10ms);
-    all.await_all();
-    CHECK(ended == depth + 1);
-    CHECK(all.size() == 0);
-    all.terminate();
+    members.terminate(10ms);
+    members.await_all();
+    CHECK(ends == depth + 1);
+    CHECK(members.size() == 0);
+    members.terminate();
   });
 }
 
-TEST_CASE("terminate reaches children on other threads", "[terminate][thread]") {
+TEST_CASE("fiber::terminate() reaches children on other threads", "[terminate][thread]") {
   run([] {
-    thread other([] { sleep(); });
+    thread worker([] { sleep(); });
     auto parent = spin([&] {
-      auto child = other.spin([] { shield([] { sleep(); }); });
+      auto child = worker.spin([] { shield([] { sleep(); }); });
       shield([&] { child.await(); });
     });
     sleep_for(2ms);
     parent.terminate(5ms);
     CHECK_THROWS_AS(parent.await(), fiber_cancelled);
-    other.cancel();
+    worker.cancel();
   });
 }
 
-TEST_CASE("terminate reaches what another thread was called for", "[terminate][thread]") {
+TEST_CASE("fiber::terminate() reaches a call on another thread", "[terminate][thread]") {
   run([] {
-    thread other([] { sleep(); });
-    std::atomic<bool> begun{false};
+    thread worker([] { sleep(); });
+    std::atomic<bool> call_started{false};
     const auto caller = spin([&] {
-      other.call([&] {
-        begun = true;
+      worker.call([&] {
+        call_started = true;
         shield([] { sleep(); });
       });
     });
-    while (!begun) sleep_for(1ms);
+    while (!call_started) sleep_for(1ms);
     SECTION("after a while") {
       caller.terminate(5ms);
     }
@@ -510,11 +515,11 @@ TEST_CASE("terminate reaches what another thread was called for", "[terminate][t
       caller.terminate(0s);
     }
     CHECK_THROWS_AS(caller.await(), fiber_cancelled);
-    other.cancel();
+    worker.cancel();
   });
 }
 
-TEST_CASE("a fiber that ends in time leaves nothing of its termination behind", "[terminate]") {
+TEST_CASE("fiber::terminate() has no effect after a fiber has ended in time", "[terminate]") {
   run([] {
     for (int i = 0; i < 100; ++i) {
       auto worker = spin([] { sleep(); });
@@ -526,10 +531,10 @@ TEST_CASE("a fiber that ends in time leaves nothing of its termination behind", 
   });
 }
 
-TEST_CASE("a grace without end is one", "[grace]") {
-  options chosen;
-  chosen.handler_grace = std::chrono::milliseconds::max();
-  run(chosen, [] {
+TEST_CASE("handler_grace: the maximal duration never ends", "[grace]") {
+  options config;
+  config.handler_grace = std::chrono::milliseconds::max();
+  run(config, [] {
     bool waited = false;
     auto worker = spin([&] {
       try {
@@ -546,10 +551,10 @@ TEST_CASE("a grace without end is one", "[grace]") {
   });
 }
 
-TEST_CASE("the grace of a handler begins in the handler", "[grace]") {
-  options chosen;
-  chosen.handler_grace = 50ms;
-  run(chosen, [] {
+TEST_CASE("handler_grace starts when the handler starts", "[grace]") {
+  options config;
+  config.handler_grace = 50ms;
+  run(config, [] {
     bool waited = false;
     struct slow {
       ~slow() { sleep_for(100ms); }

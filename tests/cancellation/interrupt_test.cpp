@@ -21,7 +21,7 @@ namespace {
 
 /// Remembers where on which stack it was destroyed.
 struct witness {
-  explicit witness(std::uintptr_t& to) : place(&to) {}
+  explicit witness(std::uintptr_t& target) : place(&target) {}
   witness(witness&& other) noexcept : place(std::exchange(other.place, nullptr)) {}
   witness& operator=(witness&&) = delete;
   ~witness() {
@@ -38,7 +38,7 @@ struct witness {
 
 }  // namespace
 
-TEST_CASE("a raised exception is thrown from the call that waits", "[raise]") {
+TEST_CASE("fiber::raise() throws from the call that waits", "[raise]") {
   run([] {
     words trace;
     auto f = spin([&] {
@@ -57,20 +57,20 @@ TEST_CASE("a raised exception is thrown from the call that waits", "[raise]") {
   });
 }
 
-TEST_CASE("every kind of wait can be interrupted", "[raise]") {
+TEST_CASE("fiber::raise() interrupts every kind of wait", "[raise]") {
   run([] {
     auto ends = testing::make_pipe();
     auto idle = spin([] { sleep(); });
-    std::vector<resumer<void>> kept;
+    std::vector<resumer<void>> stored;
     group waits;
-    std::vector<fiber_ref> all;
-    int caught = 0;
+    std::vector<fiber_ref> waiters;
+    int catches = 0;
     const auto wait_by = [&](auto wait) {
-      all.push_back(waits.spin([&caught, wait] {
+      waiters.push_back(waits.spin([&catches, wait] {
         try {
           wait();
         } catch (const first_error&) {
-          ++caught;
+          ++catches;
         }
       }));
     };
@@ -78,7 +78,7 @@ TEST_CASE("every kind of wait can be interrupted", "[raise]") {
     wait_by([] { sleep_for(1h); });
     wait_by([] { suspend(); });
     wait_by([] { (void)suspend<int>(); });
-    wait_by([&] { suspend_with([&](resumer<void> r) { kept.push_back(std::move(r)); }); });
+    wait_by([&] { suspend_with([&](resumer<void> r) { stored.push_back(std::move(r)); }); });
     wait_by([&] { idle.await(); });
     wait_by([&] {
       std::array<std::byte, 1> buffer;
@@ -91,17 +91,17 @@ TEST_CASE("every kind of wait can be interrupted", "[raise]") {
       inner.await_all();
     });
     sleep_for(1ms);
-    for (const fiber_ref& each : all) {
-      CHECK(each.state() == fiber_state::waiting);
-      CHECK(each.raise(first_error()));
+    for (const fiber_ref& waiter : waiters) {
+      CHECK(waiter.state() == fiber_state::waiting);
+      CHECK(waiter.raise(first_error()));
     }
     waits.await_all();
-    CHECK(caught == 9);
+    CHECK(catches == 9);
     CHECK(idle.state() == fiber_state::waiting);
   });
 }
 
-TEST_CASE("a running fiber gets what was raised at its next switchpoint", "[raise]") {
+TEST_CASE("fiber::raise() on a running fiber throws at its next switchpoint", "[raise]") {
   run([] {
     auto f = spin([] {
       CHECK(current().raise(first_error()));
@@ -112,8 +112,7 @@ TEST_CASE("a running fiber gets what was raised at its next switchpoint", "[rais
   });
 }
 
-TEST_CASE("every switchpoint throws a pending interruption, also when it need not wait",
-          "[raise]") {
+TEST_CASE("fiber::raise(): every switchpoint throws it, even one that need not wait", "[raise]") {
   run([] {
     auto ends = testing::make_pipe();
     auto dead = spin([] {});
@@ -143,7 +142,7 @@ TEST_CASE("every switchpoint throws a pending interruption, also when it need no
   });
 }
 
-TEST_CASE("of two exceptions the first stays, and the second raise says so", "[raise]") {
+TEST_CASE("fiber::raise() keeps the first of two exceptions, and reports the second", "[raise]") {
   run([] {
     auto f = spin([] {
       CHECK_THROWS_AS(sleep(), first_error);
@@ -157,7 +156,7 @@ TEST_CASE("of two exceptions the first stays, and the second raise says so", "[r
   });
 }
 
-TEST_CASE("once an exception has been delivered another can be raised", "[raise]") {
+TEST_CASE("fiber::raise() is accepted again after a delivery", "[raise]") {
   run([] {
     auto f = spin([] {
       CHECK_THROWS_AS(sleep(), first_error);
@@ -171,7 +170,8 @@ TEST_CASE("once an exception has been delivered another can be raised", "[raise]
   });
 }
 
-TEST_CASE("a value never replaces an exception; it waits for the next suspend", "[raise]") {
+TEST_CASE("fiber::schedule() never replaces an exception; its token waits for the next suspend()",
+          "[raise]") {
   run([] {
     auto f = spin([] {
       CHECK_THROWS_AS(suspend<int>(), first_error);
@@ -184,7 +184,7 @@ TEST_CASE("a value never replaces an exception; it waits for the next suspend", 
   });
 }
 
-TEST_CASE("an exception takes the place of a value, once, and keeps its place in the queue",
+TEST_CASE("fiber::raise() replaces a token, and the fiber keeps its place in the run queue",
           "[raise]") {
   run([] {
     words trace;
@@ -211,7 +211,7 @@ TEST_CASE("an exception takes the place of a value, once, and keeps its place in
   });
 }
 
-TEST_CASE("a fiber that ends before it has run never runs its body", "[raise]") {
+TEST_CASE("fiber::raise() before the first run means that the body never runs", "[raise]") {
   run([] {
     bool ran = false;
     auto f = spin([&] { ran = true; });
@@ -230,7 +230,7 @@ TEST_CASE("a fiber that ends before it has run never runs its body", "[raise]") 
   });
 }
 
-TEST_CASE("ending one of several fibers before they have run leaves the others alone", "[raise]") {
+TEST_CASE("fiber::raise() on one unstarted fiber does not affect the others", "[raise]") {
   run([] {
     for (std::size_t victim = 0; victim < 4; ++victim) {
       words trace;
@@ -239,23 +239,23 @@ TEST_CASE("ending one of several fibers before they have run leaves the others a
         fibers.push_back(spin([&trace, i] { trace.push_back(std::to_string(i)); }));
       }
       CHECK(fibers[victim].raise(first_error()));
-      words expected;
+      words expected_words;
       for (std::size_t i = 0; i < 4; ++i) {
-        if (i != victim) expected.push_back(std::to_string(i));
+        if (i != victim) expected_words.push_back(std::to_string(i));
       }
       CHECK_THROWS_AS(fibers[victim].await(), first_error);
       suspend();
-      CHECK(trace == expected);
+      CHECK(trace == expected_words);
     }
   });
 }
 
-TEST_CASE("what an unstarted fiber captured is destroyed on the fiber's own stack", "[raise]") {
+TEST_CASE("fiber: captures of an unstarted fiber are destroyed on its own stack", "[raise]") {
   run([] {
-    std::uintptr_t started = 0;
+    std::uintptr_t start_address = 0;
     std::uintptr_t unstarted = 0;
     std::uintptr_t frame = 0;
-    auto runs = spin([&frame, w = witness(started)] { frame = here_on_stack(); });
+    auto runs = spin([&frame, w = witness(start_address)] { frame = here_on_stack(); });
     auto never = spin([w = witness(unstarted)] {});
     CHECK(unstarted == 0);
     never.cancel();
@@ -265,11 +265,11 @@ TEST_CASE("what an unstarted fiber captured is destroyed on the fiber's own stac
     const auto distance = [](std::uintptr_t a, std::uintptr_t b) { return a > b ? a - b : b - a; };
     CHECK(unstarted != 0);
     CHECK(distance(unstarted, here_on_stack()) > 1 << 16);
-    CHECK(distance(started, frame) < 1 << 16);
+    CHECK(distance(start_address, frame) < 1 << 16);
   });
 }
 
-TEST_CASE("what an unstarted fiber captured may block in its destructor", "[raise]") {
+TEST_CASE("fiber: captures of an unstarted fiber may block in their destructor", "[raise]") {
   run([] {
     words trace;
     auto blocking = std::make_shared<int>();
@@ -287,7 +287,7 @@ TEST_CASE("what an unstarted fiber captured may block in its destructor", "[rais
   });
 }
 
-TEST_CASE("raising in a finished fiber does nothing and says so", "[raise]") {
+TEST_CASE("fiber::raise() on a finished fiber has no effect and says so", "[raise]") {
   run([] {
     auto f = spin([] { return 3; });
     f.await();
@@ -300,7 +300,7 @@ TEST_CASE("raising in a finished fiber does nothing and says so", "[raise]") {
   });
 }
 
-TEST_CASE("a fiber whose body has been left is finished, though its children are not over",
+TEST_CASE("fiber::raise() reports a fiber with a finished body, though its children still run",
           "[raise]") {
   run([] {
     auto f = spin([] {
@@ -320,7 +320,7 @@ TEST_CASE("a fiber whose body has been left is finished, though its children are
   });
 }
 
-TEST_CASE("raising nothing is refused", "[raise]") {
+TEST_CASE("fiber::raise() refuses a null exception_ptr", "[raise]") {
   run([] {
     auto f = spin([] { return 1; });
     CHECK_THROWS_AS(f.raise(std::exception_ptr()), std::invalid_argument);
@@ -328,7 +328,7 @@ TEST_CASE("raising nothing is refused", "[raise]") {
   });
 }
 
-TEST_CASE("the very exception object that was raised arrives", "[raise]") {
+TEST_CASE("fiber::raise() delivers the same exception object", "[raise]") {
   run([] {
     const auto raised = std::make_exception_ptr(first_error());
     const void* address = nullptr;
@@ -349,7 +349,7 @@ TEST_CASE("the very exception object that was raised arrives", "[raise]") {
   });
 }
 
-TEST_CASE("anything can be raised, also what is no exception class", "[raise]") {
+TEST_CASE("fiber::raise() accepts anything that can be thrown", "[raise]") {
   run([] {
     auto f = spin([] { sleep(); });
     snooze();
@@ -358,23 +358,23 @@ TEST_CASE("anything can be raised, also what is no exception class", "[raise]") 
   });
 }
 
-TEST_CASE("a fiber that awaits another can be interrupted, and the other lives on", "[raise]") {
+TEST_CASE("fiber::await() can be interrupted, and the awaited fiber lives on", "[raise]") {
   run([] {
     auto slow = spin([] {
       sleep_for(20ms);
       return 1;
     });
-    auto waiting = spin([&] {
+    auto awaiter = spin([&] {
       CHECK_THROWS_AS(slow.await(), first_error);
       return slow.await();
     });
     snooze();
-    waiting.raise(first_error());
-    CHECK(waiting.await() == 1);
+    awaiter.raise(first_error());
+    CHECK(awaiter.await() == 1);
   });
 }
 
-TEST_CASE("an interrupted read has taken nothing: the next reader gets it all", "[raise]") {
+TEST_CASE("io::read() consumes nothing when it is interrupted", "[raise]") {
   run([] {
     auto ends = testing::make_pipe();
     auto f = spin([&] {
@@ -390,15 +390,16 @@ TEST_CASE("an interrupted read has taken nothing: the next reader gets it all", 
   });
 }
 
-TEST_CASE("a read that has read gives its bytes, and the interruption comes next", "[raise]") {
+TEST_CASE("io::read() returns its bytes, and the interruption comes at the next switchpoint",
+          "[raise]") {
   run([] {
     auto ends = testing::make_pipe();
-    std::string got;
+    std::string text;
     auto f = spin([&] {
       std::array<std::byte, 4> buffer;
       for (;;) {
         const std::size_t size = io::read(ends.first(), buffer);
-        got += testing::text_of(std::span(buffer).first(size));
+        text += testing::text_of(std::span(buffer).first(size));
       }
     });
     sleep_for(1ms);
@@ -408,12 +409,13 @@ TEST_CASE("a read that has read gives its bytes, and the interruption comes next
     std::error_code error;
     std::array<std::byte, 8> buffer;
     io::write(ends.second(), testing::bytes_of("e"));
-    const std::size_t left = io::read(ends.first(), buffer);
-    CHECK(got.size() + left == 5);
+    const std::size_t rest = io::read(ends.first(), buffer);
+    CHECK(text.size() + rest == 5);
   });
 }
 
-TEST_CASE("the quiet forms report an interruption and leave it pending", "[raise]") {
+TEST_CASE("io: the std::error_code overloads report an interruption and leave it pending",
+          "[raise]") {
   run([] {
     auto ends = testing::make_pipe();
     auto f = spin([&] {

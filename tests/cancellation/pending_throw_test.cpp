@@ -19,7 +19,7 @@ using testing::first_error;
 using testing::second_error;
 using testing::words;
 
-TEST_CASE("a handler may block and rethrow what it caught", "[handler]") {
+TEST_CASE("exception handlers: a handler may block and rethrow its exception", "[handler]") {
   run([] {
     words trace;
     auto f = spin([&] {
@@ -50,7 +50,7 @@ TEST_CASE("a handler may block and rethrow what it caught", "[handler]") {
   });
 }
 
-TEST_CASE("a handler of a cancellation may block and rethrow it", "[handler]") {
+TEST_CASE("exception handlers: a handler of cancelled may block and rethrow it", "[handler]") {
   run([] {
     bool cleaned = false;
     auto f = spin([&] {
@@ -69,42 +69,44 @@ TEST_CASE("a handler of a cancellation may block and rethrow it", "[handler]") {
   });
 }
 
-TEST_CASE("fibers in handlers interleave, and each rethrows its own exception", "[handler]") {
+TEST_CASE("exception handlers of several fibers interleave, and each rethrows its own exception",
+          "[handler]") {
   run([] {
     constexpr int fibers = 20;
     int right = 0;
-    std::vector<fiber<void>> all;
+    std::vector<fiber<void>> handles;
     for (int i = 0; i < fibers; ++i) {
-      all.push_back(spin([&right, i] {
+      handles.push_back(spin([&right, i] {
         for (int round = 0; round < 10; ++round) {
-          const int mine = 100 * i + round;
+          const int number = 100 * i + round;
           try {
             try {
-              throw mine;
+              throw number;
             } catch (int outer) {
               snooze();
               try {
                 throw std::to_string(outer);
               } catch (const std::string& inner) {
                 snooze();
-                if (inner == std::to_string(mine)) ++right;
+                if (inner == std::to_string(number)) ++right;
               }
               snooze();
               throw;
             }
           } catch (int again) {
-            if (again == mine && std::current_exception() != nullptr) ++right;
+            if (again == number && std::current_exception() != nullptr) ++right;
           }
           if (std::current_exception() == nullptr) ++right;
         }
       }));
     }
-    for (auto& each : all) each.await();
+    for (auto& fiber_handle : handles) fiber_handle.await();
     CHECK(right == fibers * 10 * 3);
   });
 }
 
-TEST_CASE("a fiber sees no exception that another handles", "[handler]") {
+TEST_CASE("std::current_exception() is empty in a fiber while another fiber handles one",
+          "[handler]") {
   run([] {
     try {
       throw first_error();
@@ -116,7 +118,7 @@ TEST_CASE("a fiber sees no exception that another handles", "[handler]") {
   });
 }
 
-TEST_CASE("a destructor may block while its fiber unwinds", "[unwinding]") {
+TEST_CASE("unwinding: a destructor may block", "[unwinding]") {
   run([] {
     words trace;
     auto f = spin([&] {
@@ -128,26 +130,26 @@ TEST_CASE("a destructor may block while its fiber unwinds", "[unwinding]") {
       });
       throw first_error();
     });
-    auto other = spin([&] {
+    auto neighbour = spin([&] {
       sleep_for(1ms);
       trace.emplace_back("other");
     });
     CHECK_THROWS_AS(f.await(), first_error);
     CHECK(trace == words{"begin", "other", "end 1"});
-    other.await();
+    neighbour.await();
   });
 }
 
-TEST_CASE("a destructor may read and write while its fiber unwinds", "[unwinding]") {
+TEST_CASE("unwinding: a destructor may read and write", "[unwinding]") {
   run([] {
     auto ends = testing::make_socket_pair();
-    std::string got;
+    std::string text;
     auto f = spin([&] {
       at_exit farewell([&] {
         std::array<std::byte, 8> buffer;
         io::write(ends.first(), testing::bytes_of("bye"));
         const std::size_t size = io::read(ends.first(), buffer);
-        got = testing::text_of(std::span(buffer).first(size));
+        text = testing::text_of(std::span(buffer).first(size));
       });
       sleep();
     });
@@ -160,12 +162,12 @@ TEST_CASE("a destructor may read and write while its fiber unwinds", "[unwinding
     snooze();
     f.cancel();
     CHECK_THROWS_AS(f.await(), fiber_cancelled);
-    CHECK(got == "bye");
+    CHECK(text == "bye");
     peer.await();
   });
 }
 
-TEST_CASE("nothing is thrown into a fiber that unwinds; it comes afterwards", "[unwinding]") {
+TEST_CASE("unwinding: an interruption is thrown only after the unwinding", "[unwinding]") {
   run([] {
     words trace;
     std::optional<fiber<void>> f;
@@ -195,7 +197,8 @@ TEST_CASE("nothing is thrown into a fiber that unwinds; it comes afterwards", "[
   });
 }
 
-TEST_CASE("a cancellation does not reach a destructor that runs because of it", "[unwinding]") {
+TEST_CASE("unwinding: a cancellation does not reach a destructor that runs because of it",
+          "[unwinding]") {
   run([] {
     int waited = 0;
     auto f = spin([&] {
@@ -217,12 +220,12 @@ TEST_CASE("a cancellation does not reach a destructor that runs because of it", 
   });
 }
 
-TEST_CASE("exceptions in flight are counted for each fiber alone", "[unwinding]") {
+TEST_CASE("std::uncaught_exceptions() counts for each fiber alone", "[unwinding]") {
   run([] {
     std::vector<int> counts;
-    std::vector<fiber<void>> all;
+    std::vector<fiber<void>> fibers;
     for (int i = 0; i < 3; ++i) {
-      all.push_back(spin([&] {
+      fibers.push_back(spin([&] {
         try {
           at_exit slow([&] {
             counts.push_back(std::uncaught_exceptions());
@@ -246,7 +249,7 @@ TEST_CASE("exceptions in flight are counted for each fiber alone", "[unwinding]"
     });
     snooze();
     CHECK(std::uncaught_exceptions() == 0);
-    for (auto& each : all) each.await();
+    for (auto& fiber_handle : fibers) fiber_handle.await();
     calm.await();
     CHECK(counts == std::vector<int>(3 * 4 + 5, 1));
   });
@@ -254,27 +257,27 @@ TEST_CASE("exceptions in flight are counted for each fiber alone", "[unwinding]"
 
 TEST_CASE("errno belongs to the fiber", "[errno]") {
   run([] {
-    int kept = 0;
-    std::vector<fiber<void>> all;
+    int count = 0;
+    std::vector<fiber<void>> fibers;
     for (int i = 1; i <= 10; ++i) {
-      all.push_back(spin([&kept, i] {
+      fibers.push_back(spin([&count, i] {
         for (int round = 0; round < 10; ++round) {
           errno = 100 * i + round;
           snooze();
           // Read anew: the compiler may keep errno's address only because fibers stay at home.
-          if (errno == 100 * i + round) ++kept;
+          if (errno == 100 * i + round) ++count;
         }
       }));
     }
     errno = 7;
     for (int i = 0; i < 12; ++i) snooze();
     CHECK(errno == 7);
-    for (auto& each : all) each.await();
-    CHECK(kept == 100);
+    for (auto& fiber_handle : fibers) fiber_handle.await();
+    CHECK(count == 100);
   });
 }
 
-TEST_CASE("errno is after a wait what it was before, whoever was served meanwhile", "[errno]") {
+TEST_CASE("errno is the same after a wait, whichever fibers ran meanwhile", "[errno]") {
   run([] {
     auto ends = testing::make_pipe();
     auto reader = spin([&] {

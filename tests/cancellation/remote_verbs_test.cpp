@@ -28,7 +28,8 @@ namespace {
 
 /// Sleeps when it is destroyed, and says which fiber did so and whether it had its sleep.
 struct slow_to_go {
-  slow_to_go(std::atomic<int>& count, fiber_ref& by) : whole_sleeps(&count), destroyer(&by) {}
+  slow_to_go(std::atomic<int>& count, fiber_ref& sleeper)
+      : whole_sleeps(&count), destroyer(&sleeper) {}
   slow_to_go(slow_to_go&& other) noexcept
       : whole_sleeps(std::exchange(other.whole_sleeps, nullptr)), destroyer(other.destroyer) {}
   slow_to_go& operator=(slow_to_go&&) = delete;
@@ -46,7 +47,7 @@ struct slow_to_go {
 
 }  // namespace
 
-TEST_CASE("what another thread leaves is taken in the order in which it was left", "[schedule]") {
+TEST_CASE("remote calls: a thread's requests are executed in order", "[schedule]") {
   run_here([] {
     std::vector<int> order;
     const auto note_turn = [&](int number) {
@@ -68,69 +69,70 @@ TEST_CASE("what another thread leaves is taken in the order in which it was left
   });
 }
 
-TEST_CASE("raising from afar interrupts any wait", "[raise]") {
+TEST_CASE("fiber::raise() from another thread interrupts any wait", "[raise]") {
   run_here([] {
     auto ends = testing::make_pipe();
     words trace;
-    const auto told = [&trace](auto wait) {
+    const auto record = [&trace](auto wait) {
       try {
         wait();
       } catch (const first_error& error) {
         trace.emplace_back(error.what());
       }
     };
-    const std::array<fiber<void>, 3> all{spin([&] { told([] { sleep(); }); }),
-                                         spin([&] { told([] { (void)suspend<int>(); }); }),
-                                         spin([&] {
-                                           told([&] {
-                                             std::array<std::byte, 1> buffer;
-                                             io::read(ends.first(), buffer);
-                                           });
-                                         })};
+    const std::array<fiber<void>, 3> waiters{spin([&] { record([] { sleep(); }); }),
+                                             spin([&] { record([] { (void)suspend<int>(); }); }),
+                                             spin([&] {
+                                               record([&] {
+                                                 std::array<std::byte, 1> buffer;
+                                                 io::read(ends.first(), buffer);
+                                               });
+                                             })};
     sleep_for(1ms);
     std::array<bool, 3> raised{};
-    strangers others;
-    others.start([&] {
-      for (std::size_t i = 0; i < all.size(); ++i) raised[i] = all[i].raise(first_error());
+    strangers threads;
+    threads.start([&] {
+      for (std::size_t i = 0; i < waiters.size(); ++i) raised[i] = waiters[i].raise(first_error());
     });
-    for (const auto& each : all) each.await();
-    others.join();
+    for (const auto& waiter : waiters) waiter.await();
+    threads.join();
     CHECK(raised == std::array<bool, 3>{true, true, true});
     CHECK(trace == words{"first", "first", "first"});
   });
 }
 
-TEST_CASE("of two exceptions raised from afar one arrives first, and none twice", "[raise]") {
+TEST_CASE("fiber::raise() from another thread twice delivers one exception first, and none twice",
+          "[raise]") {
   run_here([] {
     for (std::size_t round = 0; round < testing::scaled(1'000, 100); ++round) {
-      int told = 0;
+      int deliveries = 0;
       auto f = spin([&] {
         for (;;) {
           try {
             sleep();
           } catch (const first_error&) {
-            ++told;
+            ++deliveries;
           }
         }
       });
       snooze();  // raised in before it has begun, it would not begin
       std::atomic<int> accepted{0};
-      strangers others;
+      strangers threads;
       for (int i = 0; i < 2; ++i) {
-        others.start([&] { accepted += f.raise(first_error()) ? 1 : 0; });
+        threads.start([&] { accepted += f.raise(first_error()) ? 1 : 0; });
       }
-      while (told == 0) snooze();
-      others.join();
+      while (deliveries == 0) snooze();
+      threads.join();
       for (int i = 0; i < 40; ++i) snooze();
       f.cancel();
       CHECK_THROWS_AS(f.await(), fiber_cancelled);
-      CHECK(told >= 1);
-      CHECK(told <= accepted);
+      CHECK(deliveries >= 1);
+      CHECK(deliveries <= accepted);
     }
   });
 }
 
-TEST_CASE("cancelling and stopping from afar is asked once", "[cancel]") {
+TEST_CASE("fiber::cancel() and stop() from another thread are accepted once", "[cancel]") {
   distant<int> f([] { return spin([]() -> int { sleep(); }); });
   distant<int> g([] { return spin([]() -> int { sleep(); }); });
   CHECK(f.handle.stop(11) == cancel_result::accepted);
@@ -143,7 +145,8 @@ TEST_CASE("cancelling and stopping from afar is asked once", "[cancel]") {
   CHECK(outcome_of([&] { return g.handle.await(); }) == "first");
 }
 
-TEST_CASE("a fiber that has not started is ended from afar without running", "[cancel]") {
+TEST_CASE("fiber::cancel() from another thread ends an unstarted fiber without running it",
+          "[cancel]") {
   run_here([] {
     bool ran = false;
     auto f = spin([&] { ran = true; });
@@ -159,32 +162,34 @@ TEST_CASE("a fiber that has not started is ended from afar without running", "[c
   });
 }
 
-TEST_CASE("a token from afar reaches suspend, in order, the last one if they meet", "[schedule]") {
+TEST_CASE("fiber::schedule() from another thread passes tokens in order, or the latest one",
+          "[schedule]") {
   distant<std::string> f([] {
     return spin([] {
-      std::string all;
+      std::string letters;
       for (;;) {
         const std::string next = suspend<std::string>();
-        all += next;
-        if (next == ".") return all;
+        letters += next;
+        if (next == ".") return letters;
       }
     });
   });
   for (const char* part : {"a", "b", "c"}) CHECK(f.handle.schedule(std::string(part)));
   CHECK(f.handle.schedule(std::string(".")));
-  const std::string got = f.handle.await();
+  const std::string text = f.handle.await();
   std::size_t place = 0;
-  for (const char each : std::string("abc.")) {
-    if (place < got.size() && got[place] == each) ++place;
+  for (const char letter : std::string("abc.")) {
+    if (place < text.size() && text[place] == letter) ++place;
   }
-  CHECK(place == got.size());  // some may have been replaced, none came twice or out of order
-  CHECK(got.back() == '.');
+  CHECK(place == text.size());  // some may have been replaced, none came twice or out of order
+  CHECK(text.back() == '.');
   CHECK(!f.handle.schedule(std::string("late")));
 }
 
-TEST_CASE("tokens from afar may be move-only or large, and are destroyed once", "[schedule]") {
+TEST_CASE("fiber::schedule() from another thread accepts move-only and large tokens",
+          "[schedule]") {
   struct counted {
-    explicit counted(std::atomic<int>& of) : alive(&of) { ++*alive; }
+    explicit counted(std::atomic<int>& counter) : alive(&counter) { ++*alive; }
     counted(counted&& other) noexcept : alive(std::exchange(other.alive, nullptr)) {}
     counted& operator=(counted&&) = delete;
     ~counted() {
@@ -197,8 +202,8 @@ TEST_CASE("tokens from afar may be move-only or large, and are destroyed once", 
   {
     distant<int> f([] {
       return spin([] {
-        const auto taken = suspend<counted>();
-        return taken.alive->load() > 0 ? 1 : 0;
+        const auto token = suspend<counted>();
+        return token.alive->load() > 0 ? 1 : 0;
       });
     });
     for (int i = 0; i < 20; ++i) f.handle.schedule(counted(alive));
@@ -208,7 +213,7 @@ TEST_CASE("tokens from afar may be move-only or large, and are destroyed once", 
   CHECK(alive == 0);
 }
 
-TEST_CASE("a token from afar never wakes a sleep", "[schedule]") {
+TEST_CASE("fiber::schedule() from another thread never wakes a sleep", "[schedule]") {
   distant<int> f([] {
     return spin([] {
       const auto start = clock::now();
@@ -221,9 +226,9 @@ TEST_CASE("a token from afar never wakes a sleep", "[schedule]") {
   CHECK(f.handle.await() == 41);
 }
 
-TEST_CASE("stopping from afar loses no token that was given before", "[cancel]") {
+TEST_CASE("fiber::stop() from another thread loses no earlier token", "[cancel]") {
   run_here([] {
-    auto other = spin([] { sleep(); });
+    auto neighbour = spin([] { sleep(); });
     auto f = spin([] {
       // The token is a handle to a fiber of the same thread: to drop it takes that thread's lock.
       const auto token = suspend<fiber_ref>();
@@ -231,23 +236,23 @@ TEST_CASE("stopping from afar loses no token that was given before", "[cancel]")
       return token ? 1 : 0;
     });
     snooze();
-    std::thread([&, token = fiber_ref(other)]() mutable {
+    std::thread([&, token = fiber_ref(neighbour)]() mutable {
       f.schedule(std::move(token));
-      f.schedule(fiber_ref(other));  // displaces the first
+      f.schedule(fiber_ref(neighbour));  // displaces the first
       CHECK(f.stop(5) == cancel_result::accepted);
     }).join();
     CHECK(f.await() == 5);
-    other.cancel();
+    neighbour.cancel();
   });
 }
 
-TEST_CASE("what is asked from afar happens in that order", "[cancel][resumer]") {
+TEST_CASE("fiber: requests from another thread take effect in their order", "[cancel][resumer]") {
   run_here([] {
     std::optional<resumer<int>> answer;
     words trace;
     auto f = spin([&] {
       trace.push_back(std::to_string(
-          suspend_with<int>([&](resumer<int> given) { answer.emplace(std::move(given)); })));
+          suspend_with<int>([&](resumer<int> handle) { answer.emplace(std::move(handle)); })));
       try {
         sleep();
       } catch (const first_error& raised) {
@@ -273,7 +278,7 @@ TEST_CASE("what is asked from afar happens in that order", "[cancel][resumer]") 
   });
 }
 
-TEST_CASE("what a thread must destroy while it polls is destroyed by a fiber of its own",
+TEST_CASE("fiber: objects that a polling thread must destroy are destroyed by a separate fiber",
           "[handle]") {
   std::atomic<int> whole_sleeps{0};
   fiber_ref destroyer;
@@ -312,7 +317,7 @@ TEST_CASE("what a thread must destroy while it polls is destroyed by a fiber of 
   destroyer = {};
 }
 
-TEST_CASE("a result that nobody can ask for is destroyed by the fiber that returned it",
+TEST_CASE("fiber: a result without a handle is destroyed by the fiber that returned it",
           "[handle]") {
   std::atomic<int> whole_sleeps{0};
   fiber_ref destroyer;
@@ -328,7 +333,7 @@ TEST_CASE("a result that nobody can ask for is destroyed by the fiber that retur
   });
 }
 
-TEST_CASE("the value of a stop that came too late is nobody's token", "[cancel]") {
+TEST_CASE("fiber::stop() too late leaves no value for suspend()", "[cancel]") {
   run_here([] {
     auto f = spin([] {
       try {
@@ -348,7 +353,7 @@ TEST_CASE("the value of a stop that came too late is nobody's token", "[cancel]"
   });
 }
 
-TEST_CASE("two threads hand a token to and fro", "[schedule][stress]") {
+TEST_CASE("fiber::schedule() passes a token between two threads", "[schedule][stress]") {
   const auto rounds = static_cast<int>(testing::scaled(100'000, 3'000));
   distant<int> echo([rounds] {
     return spin([rounds] {
@@ -372,23 +377,23 @@ TEST_CASE("two threads hand a token to and fro", "[schedule][stress]") {
   CHECK(echo.handle.await() == rounds);
 }
 
-TEST_CASE("requests from afar meet fibers that come and go, and none is harmed", "[stress]") {
+TEST_CASE("fiber: requests from other threads are safe for fibers that start and end", "[stress]") {
   const auto requests = testing::scaled(100'000, 4'000);
   constexpr int threads = 3;
   run_here([&] {
-    box<fiber<int>> offered;
-    std::atomic<std::size_t> made{0};
-    std::atomic<bool> over{false};
-    strangers others;
+    box<fiber<int>> mailbox;
+    std::atomic<std::size_t> total{0};
+    std::atomic<bool> finished{false};
+    strangers senders;
     for (int i = 0; i < threads; ++i) {
-      others.start([&] {
-        while (!over) {
-          auto next = offered.take();
+      senders.start([&] {
+        while (!finished) {
+          auto next = mailbox.take();
           if (!next) {
             std::this_thread::yield();
             continue;
           }
-          switch (made++ % 5) {
+          switch (total++ % 5) {
             case 0:
               next->raise(first_error());
               break;
@@ -406,20 +411,20 @@ TEST_CASE("requests from afar meet fibers that come and go, and none is harmed",
               next->schedule(1);
               next->cancel();
           }
-          if (made % 3 == 0) offered.put(std::move(*next));
+          if (total % 3 == 0) mailbox.put(std::move(*next));
         }
       });
     }
-    std::size_t ended = 0;
+    std::size_t ends = 0;
     std::size_t spun = 0;
     group crowd;
-    while (made < requests) {
+    while (total < requests) {
       if (crowd.size() < 50) {
-        offered.put(crowd.spin([&, number = ++spun]() -> int {
+        mailbox.put(crowd.spin([&, number = ++spun]() -> int {
           struct count {
-            std::size_t& to;
-            ~count() { ++to; }
-          } const at_end{ended};
+            std::size_t& target;
+            ~count() { ++target; }
+          } const at_end{ends};
           try {
             switch (number % 3) {
               case 0:
@@ -441,8 +446,8 @@ TEST_CASE("requests from afar meet fibers that come and go, and none is harmed",
       } catch (const first_error&) {  // of one that had not started
       }
     }
-    over = true;
-    others.join();
+    finished = true;
+    senders.join();
     crowd.cancel();
     while (crowd.size() > 0) {
       try {
@@ -450,7 +455,7 @@ TEST_CASE("requests from afar meet fibers that come and go, and none is harmed",
       } catch (const first_error&) {
       }
     }
-    CHECK(ended <= spun);
+    CHECK(ends <= spun);
     CHECK(current().children().empty());
   });
 }

@@ -37,21 +37,21 @@ void busy(std::chrono::microseconds length) {
 
 }  // namespace
 
-TEST_CASE("a body that ends in time keeps what it returns", "[scope]") {
+TEST_CASE("move_on_after() returns the body's result if it ends in time", "[scope]") {
   run([] {
     CHECK(move_on_after(1h, [] { sleep_for(1ms); }));
-    const std::optional<int> got = move_on_after(1h, [] {
+    const std::optional<int> result = move_on_after(1h, [] {
       snooze();
       return 5;
     });
-    CHECK(got == 5);
+    CHECK(result == 5);
     const auto pointer = move_on_after(1h, [] { return std::make_unique<int>(6); });
     REQUIRE(pointer);
     CHECK(**pointer == 6);
   });
 }
 
-TEST_CASE("a body whose time is up is left, and its result is empty", "[scope]") {
+TEST_CASE("move_on_after() returns an empty result if the time is up", "[scope]") {
   run([] {
     const auto start = clock::now();
     CHECK(!move_on_after(3ms, [] { sleep(); }));
@@ -72,11 +72,11 @@ TEST_CASE("a body whose time is up is left, and its result is empty", "[scope]")
   });
 }
 
-TEST_CASE("every wait is left when its time is up", "[scope]") {
+TEST_CASE("move_on_after() ends every kind of wait", "[scope]") {
   run([] {
     auto ends = testing::make_pipe();
     auto idle = spin([] { sleep(); });
-    std::optional<resumer<void>> kept;
+    std::optional<resumer<void>> stored;
     CHECK(!move_on_after(1ms, [] { sleep(); }));
     CHECK(!move_on_after(1ms, [&] { idle.await(); }));
     CHECK(!move_on_after(1ms, [&] {
@@ -85,7 +85,7 @@ TEST_CASE("every wait is left when its time is up", "[scope]") {
     }));
     CHECK(!move_on_after(1ms, [&] { io::wait_fd(ends.first(), 1); }));
     CHECK(!move_on_after(
-        1ms, [&] { suspend_with([&](resumer<void> r) { kept.emplace(std::move(r)); }); }));
+        1ms, [&] { suspend_with([&](resumer<void> r) { stored.emplace(std::move(r)); }); }));
     CHECK(!move_on_after(1ms, [] {
       group voices;
       voices.spin([] { sleep(); });
@@ -95,20 +95,20 @@ TEST_CASE("every wait is left when its time is up", "[scope]") {
   });
 }
 
-TEST_CASE("what the body throws passes, and its deadline with it", "[scope]") {
+TEST_CASE("move_on_after() passes on the body's exception and drops the deadline", "[scope]") {
   run([] {
     CHECK_THROWS_AS(move_on_after(2ms, [] { throw some_error(); }), some_error);
     sleep_for(5ms);
   });
 }
 
-TEST_CASE("locals of a body that is left are destroyed, in order", "[scope]") {
+TEST_CASE("move_on_after() destroys the body's locals in order", "[scope]") {
   run([] {
     words trace;
     struct note {
-      words& to;
+      words& log;
       const char* word;
-      ~note() { to.emplace_back(word); }
+      ~note() { log.emplace_back(word); }
     };
     CHECK(!move_on_after(1ms, [&] {
       const note outer{trace, "outer"};
@@ -119,7 +119,7 @@ TEST_CASE("locals of a body that is left are destroyed, in order", "[scope]") {
   });
 }
 
-TEST_CASE("an inner deadline ends the inner body alone", "[scope]") {
+TEST_CASE("move_on_after(): an inner deadline ends the inner body alone", "[scope]") {
   run([] {
     words trace;
     const bool outer = move_on_after(1h, [&] {
@@ -133,37 +133,37 @@ TEST_CASE("an inner deadline ends the inner body alone", "[scope]") {
   });
 }
 
-TEST_CASE("an outer deadline passes an inner one", "[scope]") {
+TEST_CASE("move_on_after(): an outer deadline passes through an inner one", "[scope]") {
   run([] {
-    bool between = false;
+    bool was_between = false;
     const bool outer = move_on_after(1ms, [&] {
       move_on_after(1h, [] { sleep(); });
-      between = true;
+      was_between = true;
     });
     CHECK(!outer);
-    CHECK(!between);
+    CHECK(!was_between);
   });
 }
 
-TEST_CASE("of two deadlines that have both passed the outer speaks", "[scope]") {
+TEST_CASE("move_on_after(): the outer of two passed deadlines wins", "[scope]") {
   run([] {
-    bool between = false;
+    bool was_between = false;
     const bool outer = move_on_after(1ms, [&] {
       move_on_after(2ms, [] {
         compute_until(clock::now() + 4ms);
         snooze();
         sleep();
       });
-      between = true;
+      was_between = true;
       sleep();
     });
     CHECK(!outer);
-    CHECK(!between);
+    CHECK(!was_between);
     CHECK(!move_on_after(1ms, [] { move_on_after(1ms, [] { sleep(); }); }));
   });
 }
 
-TEST_CASE("deadlines nested ten deep each end at their own place", "[scope]") {
+TEST_CASE("move_on_after(): deadlines nested ten deep each end their own scope", "[scope]") {
   run([] {
     for (int expiring = 0; expiring < 10; ++expiring) {
       int left_by = -1;
@@ -182,7 +182,8 @@ TEST_CASE("deadlines nested ten deep each end at their own place", "[scope]") {
   });
 }
 
-TEST_CASE("an inner handler for failures lets an outer deadline pass", "[scope]") {
+TEST_CASE("move_on_after(): an inner handler of std::exception does not stop an outer deadline",
+          "[scope]") {
   run([] {
     bool handled = false;
     CHECK(!move_on_after(1ms, [&] {
@@ -196,7 +197,8 @@ TEST_CASE("an inner handler for failures lets an outer deadline pass", "[scope]"
   });
 }
 
-TEST_CASE("an inner deadline does not take an outer cancellation for its own", "[scope]") {
+TEST_CASE("move_on_after(): an inner deadline does not take an outer cancellation for its own",
+          "[scope]") {
   run([] {
     bool went_on = false;
     auto f = spin([&] {
@@ -207,15 +209,15 @@ TEST_CASE("an inner deadline does not take an outer cancellation for its own", "
     f.cancel("from outside");
     try {
       f.await();
-    } catch (const fiber_cancelled& how) {
-      CHECK(std::string(how.reason()) == "from outside");
+    } catch (const fiber_cancelled& error) {
+      CHECK(std::string(error.reason()) == "from outside");
     }
     CHECK(f.state() == fiber_state::dead);
     CHECK(!went_on);
   });
 }
 
-TEST_CASE("nothing but its own deadline is an expiry: a child's cancellation is none", "[scope]") {
+TEST_CASE("move_on_after() does not take a child's cancellation for an expiry", "[scope]") {
   run([] {
     auto child = spin([] { sleep(); });
     snooze();
@@ -224,7 +226,7 @@ TEST_CASE("nothing but its own deadline is an expiry: a child's cancellation is 
   });
 }
 
-TEST_CASE("a deadline of one fiber leaves others alone", "[scope]") {
+TEST_CASE("move_on_after(): a deadline of one fiber does not affect others", "[scope]") {
   run([] {
     words trace;
     auto a = spin([&] {
@@ -239,40 +241,41 @@ TEST_CASE("a deadline of one fiber leaves others alone", "[scope]") {
   });
 }
 
-TEST_CASE("a body that has returned has returned, however late", "[scope]") {
+TEST_CASE("move_on_after() returns the result of a finished body, however late", "[scope]") {
   run([] {
-    const auto got = move_on_after(1ms, [] {
+    const auto result = move_on_after(1ms, [] {
       const auto end = std::chrono::steady_clock::now() + 2ms;
       while (std::chrono::steady_clock::now() < end) {
       }
       return 3;
     });
-    CHECK(got == 3);
+    CHECK(result == 3);
     sleep_for(3ms);
   });
 }
 
-TEST_CASE("a deadline that was left never fires, though it was due before", "[scope]") {
+TEST_CASE("move_on_after(): a deadline never fires after its scope, though it was due before",
+          "[scope]") {
   run([] {
-    group pending;
-    pending.spin([] { sleep(); });
-    pending.spin([] {
+    group background;
+    background.spin([] { sleep(); });
+    background.spin([] {
       for (;;) sleep_for(1h);
     });
     for (int round = 0; round < 50; ++round) {
-      const auto got = move_on_after(1ms, [] {
+      const auto result = move_on_after(1ms, [] {
         compute_until(clock::now() + 2ms);
         snooze();
         return 7;
       });
-      CHECK((!got || *got == 7));
+      CHECK((!result || *result == 7));
       snooze();
       sleep_for(0ms);
     }
   });
 }
 
-TEST_CASE("a loop that only snoozes is left when its time is up", "[scope]") {
+TEST_CASE("move_on_after() ends a loop that only snoozes", "[scope]") {
   run([] {
     const auto start = std::chrono::steady_clock::now();
     const bool done = move_on_after(2ms, [&] {
@@ -282,7 +285,7 @@ TEST_CASE("a loop that only snoozes is left when its time is up", "[scope]") {
   });
 }
 
-TEST_CASE("a suspend that only a deadline can end waits for that", "[scope]") {
+TEST_CASE("move_on_after() ends a suspend() that nothing else can end", "[scope]") {
   run([] {
     const auto start = clock::now();
     const bool done = move_on_after(5ms, [] { suspend(); });
@@ -291,40 +294,40 @@ TEST_CASE("a suspend that only a deadline can end waits for that", "[scope]") {
   });
 }
 
-TEST_CASE("no time at all ends a body at the first wait, not before", "[scope]") {
+TEST_CASE("move_on_after() without time ends the body at the first wait, not before", "[scope]") {
   run([] {
-    for (const clock::duration none : {clock::duration(0), clock::duration(-1s)}) {
+    for (const clock::duration no_time : {clock::duration(0), clock::duration(-1s)}) {
       bool began = false;
-      CHECK(!move_on_after(none, [&] {
+      CHECK(!move_on_after(no_time, [&] {
         began = true;
         sleep_for(1ms);
       }));
       CHECK(began);
-      CHECK(move_on_after(none, [] { return 4; }) == 4);
+      CHECK(move_on_after(no_time, [] { return 4; }) == 4);
     }
     snooze();
     sleep_for(1ms);
   });
 }
 
-TEST_CASE("a deadline of centuries is none", "[scope]") {
+TEST_CASE("move_on_after() with a limit of centuries never expires", "[scope]") {
   run([] {
     CHECK(move_on_after(clock::duration::max(), [] { sleep_for(1ms); }));
     CHECK(!move_on_after(1ms, [] { move_on_after(clock::duration::max(), [] { sleep(); }); }));
   });
 }
 
-TEST_CASE("a hundred deadlines in a row end a hundred bodies", "[scope]") {
+TEST_CASE("move_on_after() ends a hundred bodies in a row", "[scope]") {
   run([] {
-    int left = 0;
+    int expired = 0;
     for (int i = 0; i < 100; ++i) {
-      if (!move_on_after(100us, [] { sleep(); })) ++left;
+      if (!move_on_after(100us, [] { sleep(); })) ++expired;
     }
-    CHECK(left == 100);
+    CHECK(expired == 100);
   });
 }
 
-TEST_CASE("thousands of deadlines that were left hold nothing up", "[scope]") {
+TEST_CASE("move_on_after(): thousands of passed scopes cost nothing", "[scope]") {
   run([] {
     const auto scopes = testing::scaled(100'000, 20'000);
     for (std::size_t i = 0; i < scopes; ++i) {
@@ -339,11 +342,11 @@ TEST_CASE("thousands of deadlines that were left hold nothing up", "[scope]") {
   });
 }
 
-TEST_CASE("thousands of deadlines of many fibers at once hold nothing up", "[scope]") {
+TEST_CASE("move_on_after(): thousands of scopes in many fibers at once cost nothing", "[scope]") {
   run([] {
     const auto fibers = testing::scaled(5'000, 1'000);
     std::size_t in_time = 0;
-    std::size_t left = 0;
+    std::size_t expired = 0;
     for (std::size_t i = 0; i < fibers; ++i) {
       spin([&, i] {
         const bool done = move_on_after(i % 2 == 0 ? clock::duration(1h) : 1ms, [i] {
@@ -353,61 +356,63 @@ TEST_CASE("thousands of deadlines of many fibers at once hold nothing up", "[sco
             sleep();
           }
         });
-        ++(done ? in_time : left);
+        ++(done ? in_time : expired);
       });
     }
     const auto start = clock::now();
     suspend();
     CHECK(in_time == (fibers + 1) / 2);
-    CHECK(left == fibers / 2);
+    CHECK(expired == fibers / 2);
     CHECK(clock::now() - start < 1h);
   });
 }
 
-TEST_CASE("a read at its deadline has read or has not, never both", "[scope]") {
+TEST_CASE("move_on_after(): a read at its deadline either reads or expires, never both",
+          "[scope]") {
   run([] {
     auto ends = testing::make_pipe();
     const auto rounds = testing::scaled(10'000, 1'000);
-    std::size_t written = 0;
-    std::size_t read = 0;
+    std::size_t bytes_written = 0;
+    std::size_t bytes_read = 0;
     auto writer = spin([&] {
       for (std::size_t i = 0; i < rounds; ++i) {
         sleep_for(20us);
         io::write(ends.second(), testing::bytes_of("x"));
-        ++written;
+        ++bytes_written;
       }
     });
     while (writer.state() != fiber_state::dead) {
       move_on_after(20us, [&] {
         std::array<std::byte, 1> buffer;
-        read += io::read(ends.first(), buffer);
+        bytes_read += io::read(ends.first(), buffer);
       });
     }
     std::array<std::byte, 4096> rest;
     ends.close_second();
-    for (std::size_t got = 1; got > 0;) {
-      got = io::read(ends.first(), rest);
-      read += got;
+    for (std::size_t count = 1; count > 0;) {
+      count = io::read(ends.first(), rest);
+      bytes_read += count;
     }
-    CHECK(read == written);
-    CHECK(written == rounds);
+    CHECK(bytes_read == bytes_written);
+    CHECK(bytes_written == rounds);
   });
 }
 
-TEST_CASE("a readiness at its deadline is ready or late, and never comes later", "[scope]") {
+TEST_CASE("move_on_after(): readiness at the deadline is in time or late, never carried over",
+          "[scope]") {
   run([] {
     auto ends = testing::make_pipe();
     const auto rounds = testing::scaled(10'000, 500);
     std::size_t ready = 0;
     std::size_t late = 0;
     for (std::size_t i = 0; i < rounds; ++i) {
-      const auto when = clock::now() + 50us;
-      auto writer = spin([&ends, when] {
-        sleep_until(when);
+      const auto limit = clock::now() + 50us;
+      auto writer = spin([&ends, limit] {
+        sleep_until(limit);
         io::write(ends.second(), testing::bytes_of("x"));
       });
       const auto events =
-          move_on_after(when - clock::now(), [&] { return io::wait_fd(ends.first(), 1); });
+          move_on_after(limit - clock::now(), [&] { return io::wait_fd(ends.first(), 1); });
       ++(events ? ready : late);
       writer.await();
       std::array<std::byte, 8> buffer;
@@ -419,12 +424,12 @@ TEST_CASE("a readiness at its deadline is ready or late, and never comes later",
   });
 }
 
-TEST_CASE("a timeout built of a fiber that raises works, too", "[scope]") {
+TEST_CASE("fiber::raise() from a timer fiber works as a timeout, too", "[scope]") {
   run([] {
     struct late : std::runtime_error {
       late() : std::runtime_error("late") {}
     };
-    const auto limited = [](clock::duration limit, auto body) {
+    const auto with_limit = [](clock::duration limit, auto body) {
       auto timer = spin([limit, owner = current()] {
         sleep_for(limit);
         owner.raise(late());
@@ -432,55 +437,56 @@ TEST_CASE("a timeout built of a fiber that raises works, too", "[scope]") {
       body();
       timer.cancel();
     };
-    CHECK_THROWS_AS(limited(1ms, [] { sleep(); }), late);
-    CHECK_NOTHROW(limited(5ms, [] { sleep_for(1ms); }));
+    CHECK_THROWS_AS(with_limit(1ms, [] { sleep(); }), late);
+    CHECK_NOTHROW(with_limit(5ms, [] { sleep_for(1ms); }));
     sleep_for(10ms);
   });
 }
 
-TEST_CASE("a scope that has ended ends every further wait in it, and none behind it", "[scope]") {
+TEST_CASE("move_on_after(): every further wait in an expired scope throws, and none behind it",
+          "[scope]") {
   run([] {
-    int told = 0;
+    int throws = 0;
     const bool returned = move_on_after(10ms, [&] {
-      for (int i = 0; i < 3; ++i) told += throws_cancelled([] { sleep(); }) ? 1 : 0;
+      for (int i = 0; i < 3; ++i) throws += throws_cancelled([] { sleep(); }) ? 1 : 0;
     });
     CHECK(returned);  // what swallows it and returns has returned
-    CHECK(told == 3);
+    CHECK(throws == 3);
     CHECK_FALSE(throws_cancelled([] { sleep_for(1ms); }));
     CHECK_FALSE(throws_cancelled([] { snooze(); }));
   });
 }
 
-TEST_CASE("checkpoint and calls on descriptors know of a limit that has passed", "[scope]") {
+TEST_CASE("checkpoint() and descriptor calls throw after the limit has passed", "[scope]") {
   if (testing::on_sim()) return;  // virtual time does not pass while a fiber computes
   run([] {
     auto ends = testing::make_socket_pair();
-    int passed = 0;
+    int count = 0;
     for (int round = 0; round < 100; ++round) {
-      passed += move_on_after(1us, [] {
+      count += move_on_after(1us, [] {
         busy(20us);
         checkpoint();
       });
-      passed += move_on_after(1us, [&] {
+      count += move_on_after(1us, [&] {
         busy(20us);
-        std::byte one{};
-        io::send(ends.first(), {&one, 1});
+        std::byte byte{};
+        io::send(ends.first(), {&byte, 1});
       });
       std::error_code error;
-      passed += move_on_after(1us, [&] {
+      count += move_on_after(1us, [&] {
         busy(20us);
-        std::byte one{};
-        io::send(ends.first(), {&one, 1}, 0, error);
+        std::byte byte{};
+        io::send(ends.first(), {&byte, 1}, 0, error);
         CHECK(error == std::errc::operation_canceled);
         checkpoint();
       });
     }
-    CHECK(passed == 0);
+    CHECK(count == 0);
     CHECK(testing::take_all(ends.second()).empty());
   });
 }
 
-TEST_CASE("of limits that have passed the outermost speaks, and none is early", "[scope]") {
+TEST_CASE("move_on_after(): the outermost passed limit wins, and none expires early", "[scope]") {
   run([] {
     bool inner_returned = false;
     const bool outer_returned = move_on_after(2ms, [&] {
@@ -501,6 +507,6 @@ TEST_CASE("of limits that have passed the outermost speaks, and none is early", 
 
 // The last: a backend that takes a deadline long past for one far ahead never returns.
 
-TEST_CASE("a deadline in the remotest past has passed", "[scope][past]") {
+TEST_CASE("move_on_after() accepts a deadline in the remotest past", "[scope][past]") {
   run([] { CHECK(!move_on_after(clock::duration::min(), [] { sleep(); })); });
 }

@@ -13,10 +13,10 @@ using namespace std::chrono_literals;
 using testing::at_end;
 using testing::throws_cancelled;
 
-TEST_CASE("a stop that is requested by another fiber ends a call", "[stop]") {
+TEST_CASE("move_on_when_stopped(): a stop that another fiber requests ends a call", "[stop]") {
   run([] {
     std::stop_source source;
-    auto other = spin([&] {
+    auto requester = spin([&] {
       sleep_for(5ms);
       source.request_stop();
     });
@@ -27,12 +27,13 @@ TEST_CASE("a stop that is requested by another fiber ends a call", "[stop]") {
   });
 }
 
-TEST_CASE("a stop that is requested on another thread ends a call, whenever it comes", "[stop]") {
+TEST_CASE("move_on_when_stopped(): a stop from another thread ends a call, before or during it",
+          "[stop]") {
   run([] {
     const auto rounds = testing::scaled(20'000, 500);
     for (std::size_t i = 0; i < rounds; ++i) {
       std::stop_source source;
-      std::jthread other([&] { source.request_stop(); });
+      std::jthread remote([&] { source.request_stop(); });
       move_on_when_stopped(source.get_token(), [&] {
         if (i % 2 == 0) sleep();
       });
@@ -41,7 +42,7 @@ TEST_CASE("a stop that is requested on another thread ends a call, whenever it c
   });
 }
 
-TEST_CASE("a stop leaves what is outside of its call alone", "[stop]") {
+TEST_CASE("move_on_when_stopped(): a stop does not affect code outside of its call", "[stop]") {
   run([] {
     std::stop_source inner;
     bool stopped = false;
@@ -55,7 +56,8 @@ TEST_CASE("a stop leaves what is outside of its call alone", "[stop]") {
   });
 }
 
-TEST_CASE("a token is stopped when its call is interrupted, before anything unwinds", "[stop]") {
+TEST_CASE("move_on_when_stopped(): a token is stopped by an interruption before unwinding starts",
+          "[stop]") {
   run([] {
     std::vector<int> order;
     auto worker = spin([&] {
@@ -72,26 +74,27 @@ TEST_CASE("a token is stopped when its call is interrupted, before anything unwi
   });
 }
 
-TEST_CASE("a token is stopped by what ends its call, and by nothing inside", "[stop]") {
+TEST_CASE("move_on_when_stopped(): a token is stopped by the end of its call, not by inner events",
+          "[stop]") {
   run([] {
-    std::stop_token kept;
+    std::stop_token token_copy;
     CHECK_FALSE(move_on_after(20ms, [&] {
       with_stop_token([&](std::stop_token token) {
-        kept = token;
+        token_copy = token;
         CHECK_FALSE(move_on_after(1ms, [] { sleep(); }));
         CHECK_FALSE(token.stop_requested());
         sleep();
       });
     }));
-    CHECK(kept.stop_requested());
+    CHECK(token_copy.stop_requested());
     CHECK_FALSE(with_stop_token([](std::stop_token token) { return token; }).stop_requested());
     try {
       with_stop_token([&](std::stop_token token) {
-        kept = token;
+        token_copy = token;
         throw 1;
       });
     } catch (int) {
     }
-    CHECK(kept.stop_requested());
+    CHECK(token_copy.stop_requested());
   });
 }

@@ -17,17 +17,17 @@ using namespace motet;
 using namespace std::chrono_literals;
 using testing::throws_cancelled;
 
-TEST_CASE("with_timeout gives what its callable returns, of any kind", "[timeout]") {
+TEST_CASE("with_timeout() returns the callable's result, of any type", "[timeout]") {
   run([] {
     int number = 1;
-    int& same = with_timeout(1s, [&]() -> int& { return number; });
-    CHECK(&same == &number);
+    int& reference = with_timeout(1s, [&]() -> int& { return number; });
+    CHECK(&reference == &number);
     CHECK(*with_timeout(1s, [] { return std::make_unique<int>(3); }) == 3);
     with_timeout(1s, [] {});
   });
 }
 
-TEST_CASE("with_timeout throws timed_out, which says where", "[timeout]") {
+TEST_CASE("with_timeout() throws timed_out, which says where", "[timeout]") {
   run([] {
     try {
       with_timeout(5ms, [] { sleep(); });
@@ -39,9 +39,9 @@ TEST_CASE("with_timeout throws timed_out, which says where", "[timeout]") {
   });
 }
 
-TEST_CASE("a deadline can be reset, extended and asked", "[timeout]") {
+TEST_CASE("deadline can be reset, extended and queried", "[timeout]") {
   run([] {
-    const auto begun = clock::now();
+    const auto start = clock::now();
     CHECK_FALSE(move_on_after(50ms, [](deadline& limit) {
       CHECK(limit.remaining() <= 50ms);
       CHECK(limit.remaining() > 0ms);
@@ -52,14 +52,14 @@ TEST_CASE("a deadline can be reset, extended and asked", "[timeout]") {
       CHECK(limit.remaining() > 0ms);
       sleep();
     }));
-    CHECK(clock::now() - begun >= 100ms);
-    CHECK(clock::now() - begun < 300ms);
+    CHECK(clock::now() - start >= 100ms);
+    CHECK(clock::now() - start < 300ms);
   });
 }
 
-TEST_CASE("a deadline that has passed cannot be set again", "[timeout]") {
+TEST_CASE("deadline cannot be set again after it has passed", "[timeout]") {
   run([] {
-    const auto begun = clock::now();
+    const auto start = clock::now();
     const bool returned = move_on_after(5ms, [](deadline& limit) {
       CHECK(throws_cancelled([] { sleep(); }));
       CHECK_FALSE(limit.reset(1h));
@@ -69,11 +69,11 @@ TEST_CASE("a deadline that has passed cannot be set again", "[timeout]") {
       sleep();
     });
     CHECK_FALSE(returned);
-    CHECK(clock::now() - begun < 1min);
+    CHECK(clock::now() - start < 1min);
   });
 }
 
-TEST_CASE("a deadline that has passed unseen cannot be set again", "[timeout]") {
+TEST_CASE("deadline cannot be set again after it has passed without a switchpoint", "[timeout]") {
   if (testing::on_sim()) return;  // virtual time stands while a fiber computes
   run([] {
     const auto passes = [](auto set_again) {
@@ -93,27 +93,27 @@ TEST_CASE("a deadline that has passed unseen cannot be set again", "[timeout]") 
   });
 }
 
-TEST_CASE("a deadline may be moved by another fiber, not by another thread", "[timeout]") {
+TEST_CASE("deadline may be moved by another fiber, not by another thread", "[timeout]") {
   run([] {
     int beats = 0;
     const bool done = move_on_after(500ms, [&](deadline& limit) {
-      group both;
-      both.spin([&] {
+      group fibers;
+      fibers.spin([&] {
         for (; beats < 10; ++beats) {
           sleep_for(60ms);
           limit.reset(500ms);
         }
       });
-      both.await_all();
+      fibers.await_all();
       bool refused = false;
-      std::thread other([&] {
+      std::thread remote([&] {
         try {
           limit.reset(1s);
         } catch (const std::logic_error&) {
           refused = true;
         }
       });
-      other.join();
+      remote.join();
       CHECK(refused);
     });
     CHECK(done);
@@ -121,7 +121,7 @@ TEST_CASE("a deadline may be moved by another fiber, not by another thread", "[t
   });
 }
 
-TEST_CASE("a value stands in for a call whose time was up", "[timeout]") {
+TEST_CASE("move_on_after() returns its default when the time is up", "[timeout]") {
   run([] {
     CHECK(move_on_after(
               5ms,
@@ -142,13 +142,13 @@ TEST_CASE("a value stands in for a call whose time was up", "[timeout]") {
   });
 }
 
-TEST_CASE("of two deadlines at one instant the outer speaks", "[timeout]") {
+TEST_CASE("deadline: the outer of two at the same instant wins", "[timeout]") {
   run([] {
     bool inner_answered = false;
     const bool outer = move_on_after(20ms, [&](deadline& limit) {
-      move_on_after(limit.remaining() - 1ms, [&](deadline& same) {
-        same.extend(limit.remaining() - same.remaining());
-        limit.extend(same.remaining() - limit.remaining());
+      move_on_after(limit.remaining() - 1ms, [&](deadline& inner) {
+        inner.extend(limit.remaining() - inner.remaining());
+        limit.extend(inner.remaining() - limit.remaining());
         snooze();
         const auto end = clock::now() + limit.remaining() + 1ms;
         testing::compute_until(end);  // both are due when somebody looks
@@ -161,7 +161,7 @@ TEST_CASE("of two deadlines at one instant the outer speaks", "[timeout]") {
   });
 }
 
-TEST_CASE("a cancellation speaks before a deadline that has passed", "[timeout]") {
+TEST_CASE("deadline: a cancellation takes precedence over a passed deadline", "[timeout]") {
   run([] {
     auto worker = spin([] {
       move_on_after(0ms, [] {
@@ -174,23 +174,23 @@ TEST_CASE("a cancellation speaks before a deadline that has passed", "[timeout]"
   });
 }
 
-TEST_CASE("nested deadlines that end as their bodies do leave nothing behind", "[timeout]") {
+TEST_CASE("deadline: nested scopes that end in time leave nothing behind", "[timeout]") {
   run([] {
     const auto rounds = testing::scaled(20'000, 4'000);
     std::uint32_t seed = 12345;
-    const auto below = [&](int most) {
+    const auto nest = [&](int depth) {
       seed = seed * 1664525 + 1013904223;
-      return std::chrono::microseconds(static_cast<int>(seed >> 8) % most);
+      return std::chrono::microseconds(static_cast<int>(seed >> 8) % depth);
     };
     for (std::size_t i = 0; i < rounds; ++i) {
-      const auto length = 50us + below(50);
+      const auto length = 50us + nest(50);
       bool inner_ended = false;
       bool inner_returned = false;
-      const bool outer_returned = move_on_after(length - 50us + below(100), [&] {
-        inner_returned = move_on_after(length - 50us + below(100), [&] { sleep_for(length); });
+      const bool outer_returned = move_on_after(length - 50us + nest(100), [&] {
+        inner_returned = move_on_after(length - 50us + nest(100), [&] { sleep_for(length); });
         inner_ended = true;
         // Here only the outer one can speak.
-        sleep_for(below(20));
+        sleep_for(nest(20));
       });
       REQUIRE((inner_ended || !inner_returned));
       REQUIRE((inner_ended || !outer_returned));
@@ -201,7 +201,7 @@ TEST_CASE("nested deadlines that end as their bodies do leave nothing behind", "
   });
 }
 
-TEST_CASE("a fiber knows how much time is left to it", "[timeout]") {
+TEST_CASE("time_left() is the time until the fiber's nearest deadline", "[timeout]") {
   testing::on_virtual_time([] {
     CHECK_FALSE(time_left());
     with_timeout(100ms, [] {
@@ -222,7 +222,7 @@ TEST_CASE("a fiber knows how much time is left to it", "[timeout]") {
   });
 }
 
-TEST_CASE("a stop that may be requested is no limit of time, one that was requested is",
+TEST_CASE("time_left() ignores a stop that may be requested, but not a requested one",
           "[timeout]") {
   run([] {
     std::stop_source source;
@@ -236,36 +236,36 @@ TEST_CASE("a stop that may be requested is no limit of time, one that was reques
   std::thread([] { CHECK_FALSE(time_left()); }).join();
 }
 
-TEST_CASE("a deadline is a point of time, which can be handed on", "[timeout]") {
+TEST_CASE("nearest_deadline() is an instant that with_deadline() accepts", "[timeout]") {
   testing::on_virtual_time([] {
     CHECK_FALSE(nearest_deadline());
-    const clock::time_point begun = clock::now();
-    CHECK(with_deadline(begun + 1s, [] { return 3; }) == 3);
-    CHECK_THROWS_AS(with_deadline(begun + 20ms,
+    const clock::time_point start = clock::now();
+    CHECK(with_deadline(start + 1s, [] { return 3; }) == 3);
+    CHECK_THROWS_AS(with_deadline(start + 20ms,
                                   [&] {
-                                    CHECK(nearest_deadline() == begun + 20ms);
+                                    CHECK(nearest_deadline() == start + 20ms);
                                     with_timeout(
-                                        10ms, [&] { CHECK(nearest_deadline() == begun + 10ms); });
+                                        10ms, [&] { CHECK(nearest_deadline() == start + 10ms); });
                                     shield([] { CHECK_FALSE(nearest_deadline()); });
                                     sleep();
                                   }),
                     timed_out);
-    CHECK(clock::now() == begun + 20ms);
-    auto child = spin([until = begun + 50ms] { with_deadline(until, [] { sleep(); }); });
+    CHECK(clock::now() == start + 20ms);
+    auto child = spin([limit = start + 50ms] { with_deadline(limit, [] { sleep(); }); });
     CHECK_THROWS_AS(child.await(), timed_out);
-    CHECK(clock::now() == begun + 50ms);
+    CHECK(clock::now() == start + 50ms);
   });
   std::thread([] { CHECK_FALSE(nearest_deadline()); }).join();
 }
 
-TEST_CASE("a deadline that is past ends its call at the first wait", "[timeout]") {
+TEST_CASE("deadline: a past one ends its call at the first wait", "[timeout]") {
   run([] {
-    bool begun = false;
+    bool started = false;
     for (const auto end : {clock::now(), clock::now() - 1h, clock::time_point::min()}) {
-      begun = false;
+      started = false;
       CHECK_THROWS_AS(with_deadline(end,
                                     [&](deadline& limit) {
-                                      begun = true;
+                                      started = true;
                                       CHECK(time_left() == 0ms);
                                       const auto nearest = nearest_deadline();
                                       CHECK(nearest <= clock::now());
@@ -274,7 +274,7 @@ TEST_CASE("a deadline that is past ends its call at the first wait", "[timeout]"
                                       sleep();
                                     }),
                       timed_out);
-      CHECK(begun);
+      CHECK(started);
     }
     CHECK(with_deadline(clock::time_point::max(), [](deadline& limit) {
       snooze();
@@ -283,36 +283,36 @@ TEST_CASE("a deadline that is past ends its call at the first wait", "[timeout]"
   });
 }
 
-TEST_CASE("a deadline is kept by a fiber that goes elsewhere", "[timeout]") {
+TEST_CASE("deadline holds for a fiber that visits another thread", "[timeout]") {
   run([] {
-    testing::idle_thread there;
-    const auto begun = clock::now();
-    CHECK_THROWS_AS(with_deadline(begun + 20ms,
+    testing::idle_thread worker;
+    const auto start = clock::now();
+    CHECK_THROWS_AS(with_deadline(start + 20ms,
                                   [&] {
-                                    const portal away(there.itself);
+                                    const portal away(worker.thread);
                                     CHECK(nearest_deadline().has_value());
                                     sleep();
                                   }),
                     timed_out);
-    if (!testing::on_sim()) CHECK(clock::now() >= begun + 20ms);  // each thread has its time there
+    if (!testing::on_sim()) CHECK(clock::now() >= start + 20ms);  // each thread has its time there
     CHECK(with_deadline(clock::time_point::max(), [&] {
-      const portal away(there.itself);
+      const portal away(worker.thread);
       snooze();
       return true;
     }));
   });
 }
 
-TEST_CASE("a deadline can be asked whether it was the cause", "[timeout]") {
+TEST_CASE("deadline::caused() tells whether it ended the call", "[timeout]") {
   run([] {
     bool outer_caused = true, inner_caused = false;
     with_timeout(1h, [&](deadline& outer) {
       move_on_after(1ms, [&](deadline& inner) {
         try {
           sleep();
-        } catch (const cancelled& told) {
-          outer_caused = outer.caused(told);
-          inner_caused = inner.caused(told);
+        } catch (const cancelled& error) {
+          outer_caused = outer.caused(error);
+          inner_caused = inner.caused(error);
         }
       });
     });

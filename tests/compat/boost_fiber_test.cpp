@@ -199,7 +199,7 @@ TEST_CASE("boost::fibers::fiber::join() throws in the fiber itself, and works on
     boost::this_fiber::yield();
     CHECK(error == std::errc::resource_deadlock_would_occur);
     testing::idle_thread elsewhere;
-    elsewhere.itself.call([&] { fiber.join(); });
+    elsewhere.thread.call([&] { fiber.join(); });
     CHECK(!fiber.joinable());
   });
 }

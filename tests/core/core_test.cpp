@@ -68,10 +68,11 @@ class waiting_backend final : public motet::backend {
 
   void poll(time_point deadline, motet::completions&) override {
     if (deadline == time_point::min()) return;
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - now());
+    const auto remaining = std::chrono::ceil<std::chrono::milliseconds>(deadline - now());
     pollfd look{wake_, POLLIN, 0};
     const bool endless = deadline == time_point::max();
-    if (::poll(&look, 1, endless ? -1 : static_cast<int>(std::max(left.count(), 0L))) <= 0) return;
+    if (::poll(&look, 1, endless ? -1 : static_cast<int>(std::max(remaining.count(), 0L))) <= 0)
+      return;
     std::uint64_t count = 0;
     REQUIRE(::read(wake_, &count, sizeof count) == sizeof count);
   }
@@ -123,65 +124,65 @@ void sleep_for(thread_state& thread, clock::duration span) {
 }  // namespace
 
 TEST_CASE("thread_core::snooze() takes turns among fibers", "[core]") {
-  core here;
+  core local_core;
   std::string order;
   for (const char name : {'a', 'b', 'c'}) {
-    here.spin([&here, &order, name]() noexcept {
+    local_core.spin([&local_core, &order, name]() noexcept {
       for (int turn = 0; turn < 3; ++turn) {
         order += name;
-        here.thread().snooze();
+        local_core.thread().snooze();
       }
     });
   }
-  here.run_all();
+  local_core.run_all();
   CHECK(order == "abcabcabc");
 }
 
 TEST_CASE("thread_core::park() sleeps in the backend until a timer is due", "[core]") {
-  core here;
+  core local_core;
   std::string order;
   for (const int span : {30, 10, 20}) {
-    here.spin([&here, &order, span] {
-      const auto begun = std::chrono::steady_clock::now();
-      sleep_for(here.thread(), std::chrono::milliseconds(span));
-      CHECK(std::chrono::steady_clock::now() - begun >= std::chrono::milliseconds(span));
+    local_core.spin([&local_core, &order, span] {
+      const auto start = std::chrono::steady_clock::now();
+      sleep_for(local_core.thread(), std::chrono::milliseconds(span));
+      CHECK(std::chrono::steady_clock::now() - start >= std::chrono::milliseconds(span));
       order += std::to_string(span) + " ";
     });
   }
-  sleep_for(here.thread(), std::chrono::milliseconds(50));
-  here.run_all();
+  sleep_for(local_core.thread(), std::chrono::milliseconds(50));
+  local_core.run_all();
   CHECK(order == "10 20 30 ");
 }
 
 TEST_CASE("mailbox::push() of another thread ends a sleep", "[core]") {
-  core here;
+  core local_core;
   struct letter : motet::detail::post {
     motet::detail::wait_record wait{"mail"};
-  } sent;
-  sent.handle_post = [](motet::detail::post& item, thread_state& home) noexcept {
+  } message;
+  message.handle_post = [](motet::detail::post& item, thread_state& home) noexcept {
     home.resume(static_cast<letter&>(item).wait, motet::detail::wake_reason::handed);
   };
-  auto& mail = here.thread().mail();
+  auto& mail = local_core.thread().mail();
   std::thread sender([&] {
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
-    CHECK(mail.push(sent));
+    CHECK(mail.push(message));
   });
-  here.thread().add_pending(here.thread().running());
-  CHECK(here.thread().park(sent.wait) == motet::detail::wake_reason::handed);
-  here.thread().remove_pending(here.thread().running());
+  local_core.thread().add_pending(local_core.thread().running());
+  CHECK(local_core.thread().park(message.wait) == motet::detail::wake_reason::handed);
+  local_core.thread().remove_pending(local_core.thread().running());
   sender.join();
 }
 
-TEST_CASE("a thousand fibers of the core leave no stack behind", "[core]") {
-  core here;
-  int ended = 0;
+TEST_CASE("thread_core: a thousand fibers leave no stack behind", "[core]") {
+  core local_core;
+  int ends = 0;
   for (int i = 0; i < 1000; ++i) {
-    here.spin([&here, &ended] {
-      here.thread().snooze();
-      ++ended;
+    local_core.spin([&local_core, &ends] {
+      local_core.thread().snooze();
+      ++ends;
     });
   }
-  here.run_all();
-  CHECK(ended == 1000);
-  CHECK(here.thread().living() == 0);
+  local_core.run_all();
+  CHECK(ends == 1000);
+  CHECK(local_core.thread().living() == 0);
 }

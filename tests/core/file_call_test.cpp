@@ -54,13 +54,13 @@ class temporary_file {
   /// Returns: whether the disk must be asked now; which may have it asked.
   bool reads_block() const {
     char byte = 0;
-    const iovec one{&byte, 1};
-    return ::preadv2(get(), &one, 1, 0, RWF_NOWAIT) < 0 && errno == EAGAIN;
+    const iovec buffer{&byte, 1};
+    return ::preadv2(get(), &buffer, 1, 0, RWF_NOWAIT) < 0 && errno == EAGAIN;
   }
   /// Returns: whether the kernel cannot tell if a write would block.
   bool writes_block() const {
-    const iovec one{const_cast<char*>(content_.data()), 1};
-    return ::pwritev2(get(), &one, 1, 0, RWF_NOWAIT) < 0 &&
+    const iovec buffer{const_cast<char*>(content_.data()), 1};
+    return ::pwritev2(get(), &buffer, 1, 0, RWF_NOWAIT) < 0 &&
            (errno == EOPNOTSUPP || errno == EAGAIN);
   }
   void close() { file_.close(); }
@@ -91,15 +91,15 @@ class busy_worker {
   group offloading_;
 };
 
-constexpr std::size_t some = 64 << 10;
+constexpr std::size_t block = 64 << 10;
 
 /// Reads it in pieces of two buffers.
 std::string read_all(int file) {
   std::string text;
   std::array<std::byte, 5'000> first{};
   std::array<std::byte, 3'000> second{};
-  const std::array both{iovec{first.data(), first.size()}, iovec{second.data(), second.size()}};
-  while (const std::size_t size = io::readv(file, both)) {
+  const std::array buffers{iovec{first.data(), first.size()}, iovec{second.data(), second.size()}};
+  while (const std::size_t size = io::readv(file, buffers)) {
     text += testing::text_of(std::span(first).first(std::min(size, first.size())));
     if (size > first.size()) text += testing::text_of(std::span(second).first(size - first.size()));
   }
@@ -108,29 +108,29 @@ std::string read_all(int file) {
 
 }  // namespace
 
-TEST_CASE("what a file has at hand is read without another thread", "[offload][file]") {
+TEST_CASE("file_call reads cached data without another thread", "[offload][file]") {
   run([] {
-    const temporary_file file(some);
+    const temporary_file file(block);
     until_no_worker_is_left();
-    std::vector<std::byte> buffer(some);
-    CHECK(io::read(file.get(), buffer) == some);
+    std::vector<std::byte> buffer(block);
+    CHECK(io::read(file.get(), buffer) == block);
     CHECK(testing::text_of(buffer) == file.content());
     CHECK(io::read(file.get(), buffer) == 0);
     CHECK(count_workers() == 0);
   });
 }
 
-TEST_CASE("what a file must fetch from the disk is read by another thread", "[offload][file]") {
+TEST_CASE("file_call reads from disk on another thread", "[offload][file]") {
   run([] {
     // What was just written may be kept for some time yet.
     constexpr int attempts = 200;
-    const temporary_file probe(some);
+    const temporary_file probe(block);
     bool can_be_dropped = false;
     for (int attempt = 0; attempt < attempts && !can_be_dropped; ++attempt) {
       probe.drop_from_memory();
       can_be_dropped = probe.reads_block();
     }
-    const temporary_file file(some);
+    const temporary_file file(block);
     until_no_worker_is_left();
     bool by_another = false;
     for (int attempt = 0; attempt < attempts && !by_another; ++attempt) {
@@ -143,7 +143,7 @@ TEST_CASE("what a file must fetch from the disk is read by another thread", "[of
   });
 }
 
-TEST_CASE("files are written at their position, in whichever thread", "[offload][file]") {
+TEST_CASE("file_call writes at a position, on any thread", "[offload][file]") {
   run([] {
     const temporary_file file(0);
     const std::string text = "one two three";
@@ -161,9 +161,9 @@ TEST_CASE("files are written at their position, in whichever thread", "[offload]
   });
 }
 
-TEST_CASE("a write that no thread has begun has not happened when it is cancelled",
+TEST_CASE("file_call: a write that no thread has started has no effect when it is cancelled",
           "[offload][file]") {
-  const limited_to one(1, testing::threads::most_for_own);
+  const limited_to limit(1, testing::threads::most_for_own);
   run([] {
     const temporary_file file(10);
     if (!file.writes_block()) return;
@@ -180,8 +180,8 @@ TEST_CASE("a write that no thread has begun has not happened when it is cancelle
   });
 }
 
-TEST_CASE("closing a file ends what no thread has begun on it", "[offload][file]") {
-  const limited_to one(1, testing::threads::most_for_own);
+TEST_CASE("file_call: close() ends the calls that no thread has started", "[offload][file]") {
+  const limited_to limit(1, testing::threads::most_for_own);
   run([] {
     temporary_file file(10);
     if (!file.writes_block()) return;
@@ -196,15 +196,15 @@ TEST_CASE("closing a file ends what no thread has begun on it", "[offload][file]
   });
 }
 
-TEST_CASE("a write that was begun is returned, whoever is impatient", "[offload][file]") {
+TEST_CASE("file_call returns a started write in spite of an interruption", "[offload][file]") {
   run([] {
     const temporary_file file(0);
     const std::vector<std::byte> much(testing::scaled(16 << 20, 1 << 20));
-    std::size_t written = 0;
+    std::size_t bytes_written = 0;
     for (int round = 0; round < 6; ++round) {
-      std::size_t now = 0;
+      std::size_t size = 0;
       std::error_code error;
-      auto writer = spin([&] { now = io::write(file.get(), much, error); });
+      auto writer = spin([&] { size = io::write(file.get(), much, error); });
       for (int i = 0; i < round; ++i) snooze();
       writer.cancel();
       try {
@@ -212,24 +212,24 @@ TEST_CASE("a write that was begun is returned, whoever is impatient", "[offload]
       } catch (const fiber_cancelled&) {
       }
       if (error) CHECK(error == std::errc::operation_canceled);
-      written += now;
+      bytes_written += size;
     }
-    CHECK(file.position() == static_cast<off_t>(written));
+    CHECK(file.position() == static_cast<off_t>(bytes_written));
   });
 }
 
-TEST_CASE("a close waits for what a thread does on the file", "[offload][file]") {
+TEST_CASE("file_call: close() waits for the call that a thread executes", "[offload][file]") {
   run([] {
     const std::vector<std::byte> much(testing::scaled(16 << 20, 1 << 20));
     for (int round = 0; round < 6; ++round) {
       temporary_file file(0);
-      std::size_t written = 0;
+      std::size_t bytes_written = 0;
       std::error_code error;
-      auto writer = spin([&] { written = io::write(file.get(), much, error); });
+      auto writer = spin([&] { bytes_written = io::write(file.get(), much, error); });
       for (int i = 0; i < round; ++i) snooze();
       file.close();
       writer.await();
-      if (written == 0) CHECK(error == std::errc::bad_file_descriptor);
+      if (bytes_written == 0) CHECK(error == std::errc::bad_file_descriptor);
     }
   });
 }

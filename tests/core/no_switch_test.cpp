@@ -36,34 +36,34 @@ std::string last_words_of(F program) {
   if (child == 0) {
     ::dup2(ends[1], STDERR_FILENO);
     ::signal(SIGABRT, SIG_DFL);
-    const rlimit none{};
-    ::setrlimit(RLIMIT_CORE, &none);
+    const rlimit no_core{};
+    ::setrlimit(RLIMIT_CORE, &no_core);
     run([&] { program(); });
     ::_exit(0);
   }
   ::close(ends[1]);
-  std::string said;
+  std::string message;
   char room[512];
-  for (ssize_t got; (got = ::read(ends[0], room, sizeof room)) > 0;) {
-    said.append(room, static_cast<std::size_t>(got));
+  for (ssize_t count; (count = ::read(ends[0], room, sizeof room)) > 0;) {
+    message.append(room, static_cast<std::size_t>(count));
   }
   ::close(ends[0]);
-  int how = 0;
-  REQUIRE(::waitpid(child, &how, 0) == child);
-  INFO(said);
-  CHECK((WIFSIGNALED(how) && WTERMSIG(how) == SIGABRT));
-  return said;
+  int status = 0;
+  REQUIRE(::waitpid(child, &status, 0) == child);
+  INFO(message);
+  CHECK((WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT));
+  return message;
 }
 
-bool tells(const std::string& said, std::string_view of) {
-  return said.find("motet: fiber ") != said.npos && said.find(of) != said.npos &&
-         said.find("no_switch_test.cpp:") != said.npos &&
-         said.find("std::recursive_mutex") != said.npos;
+bool tells(const std::string& message, std::string_view part) {
+  return message.find("motet: fiber ") != message.npos && message.find(part) != message.npos &&
+         message.find("no_switch_test.cpp:") != message.npos &&
+         message.find("std::recursive_mutex") != message.npos;
 }
 
 }  // namespace
 
-TEST_CASE("a fiber that would wait under a guard ends the process", "[guard]") {
+TEST_CASE("no_switch_guard: a fiber that would wait within it ends the process", "[guard]") {
   CHECK(tells(last_words_of([] {
                 const no_switch_guard quiet;
                 sleep_for(1ms);
@@ -73,15 +73,15 @@ TEST_CASE("a fiber that would wait under a guard ends the process", "[guard]") {
                 spin({.name = "holder"}, [] {
                   local::mutex lock;
                   lock.lock();
-                  auto other = spin([&] { lock.lock(); });
+                  auto second = spin([&] { lock.lock(); });
                   const no_switch_guard quiet;
-                  other.await();
+                  second.await();
                 }).await();
               }),
               "fiber holder waits: "));
 }
 
-TEST_CASE("a fiber that would give way under a guard ends the process", "[guard]") {
+TEST_CASE("no_switch_guard: a fiber that would yield within it ends the process", "[guard]") {
   CHECK(tells(last_words_of([] {
                 const no_switch_guard outer;
                 const no_switch_guard inner;
@@ -98,7 +98,7 @@ TEST_CASE("a fiber that would give way under a guard ends the process", "[guard]
               "gives way, within the no_switch_guard"));
 }
 
-TEST_CASE("a wait that nothing may interrupt ends the process", "[guard]") {
+TEST_CASE("no_switch_guard: an uninterruptible wait within it ends the process", "[guard]") {
   CHECK(tells(last_words_of([] {
                 auto child = spin([] { sleep_for(1ms); });
                 const no_switch_guard quiet;
@@ -107,62 +107,62 @@ TEST_CASE("a wait that nothing may interrupt ends the process", "[guard]") {
               "waits: "));
 }
 
-TEST_CASE("a fiber that goes to another thread under a guard ends the process", "[guard]") {
+TEST_CASE("no_switch_guard: a fiber that migrates within it ends the process", "[guard]") {
   if (testing::under_tsan) return;  // a forked process makes no threads there
   CHECK(tells(last_words_of([] {
-                thread there([] { sleep(); });
+                thread worker([] { sleep(); });
                 const no_switch_guard quiet;
-                const portal away(there);
+                const portal away(worker);
               }),
               "goes elsewhere, within"));
   CHECK(tells(last_words_of([] {
-                testing::foreign_loop there;
-                std::optional<portal> away(std::in_place, there);
+                testing::foreign_loop loop;
+                std::optional<portal> away(std::in_place, loop);
                 const no_switch_guard quiet;
                 away.reset();
               }),
               "goes elsewhere, within"));
 }
 
-TEST_CASE("what need not wait passes a guard, however often", "[guard]") {
+TEST_CASE("no_switch_guard lets calls pass that need not wait", "[guard]") {
   run([] {
     local::mutex lock;
     local::channel<int> numbers(100);
     const auto pipe = testing::make_pipe();
     const bool every_operation_waits = backend_name() == std::string_view("io_uring");
-    int seen = 0, turns = 0;
-    auto other = spin([&] {
+    int events = 0, turns = 0;
+    auto second = spin([&] {
       for (;; ++turns) snooze();
     });
     snooze();
-    const int before = turns;
+    const int turns_before = turns;
     {
       const no_switch_guard quiet;
       for (int i = 0; i < 1'000; ++i) {
-        const std::lock_guard held(lock);
+        const std::lock_guard guard(lock);
         if (i < 100) numbers.push(1);
         if (!every_operation_waits) {
           CHECK(io::write(pipe.second(), testing::bytes_of("x")) == 1);
-          std::byte one[1];
-          CHECK(io::read(pipe.first(), one) == 1);
+          std::byte byte[1];
+          CHECK(io::read(pipe.first(), byte) == 1);
         }
         checkpoint();
       }
-      for (int i = 0; i < 100; ++i) seen += numbers.pop().value();
-      spin([&] { seen += 10; });
+      for (int i = 0; i < 100; ++i) events += numbers.pop().value();
+      spin([&] { events += 10; });
     }
-    CHECK(turns == before);
-    CHECK(seen == 100);
+    CHECK(turns == turns_before);
+    CHECK(events == 100);
     snooze();
-    CHECK(seen == 110);
-    other.cancel();
+    CHECK(events == 110);
+    second.cancel();
   });
 }
 
-TEST_CASE("a fiber that is interrupted under a guard is told at once", "[guard]") {
+TEST_CASE("no_switch_guard: an interruption within it is thrown at once", "[guard]") {
   run([] {
     local::mutex lock;
-    int told = 0;
+    int throws = 0;
     auto body = spin([&] {
       for (int i = 0; i < 3; ++i) {
         try {
@@ -171,24 +171,24 @@ TEST_CASE("a fiber that is interrupted under a guard is told at once", "[guard]"
           lock.lock();
           lock.unlock();
         } catch (const cancelled&) {
-          ++told;
+          ++throws;
         }
       }
     });
     body.await();
-    CHECK(told == 3);
+    CHECK(throws == 3);
     snooze();
   });
 }
 
-TEST_CASE("guards keep neither timers nor messages from coming", "[guard]") {
+TEST_CASE("no_switch_guard does not hold up timers or messages", "[guard]") {
   run([] {
     bool slept = false, called = false;
     auto sleeper = spin([&] {
       sleep_for(1ms);
       slept = true;
     });
-    std::thread stranger([&, here = here()] { here.post([&] { called = true; }); });
+    std::thread stranger([&, home = here()] { home.post([&] { called = true; }); });
     stranger.join();
     std::size_t turns = 0;
     for (; (!slept || !called) && turns < 10'000'000; ++turns) {
@@ -203,7 +203,7 @@ TEST_CASE("guards keep neither timers nor messages from coming", "[guard]") {
   });
 }
 
-TEST_CASE("a guard on a thread without fibers does nothing", "[guard]") {
+TEST_CASE("no_switch_guard has no effect on a thread without fibers", "[guard]") {
   std::thread([] {
     const no_switch_guard quiet;
     std::this_thread::sleep_for(1ms);

@@ -17,8 +17,8 @@ using namespace std::chrono_literals;
 namespace {
 
 /// Far more than any of these tests takes; only a defect lets it pass.
-bool patient(std::chrono::steady_clock::time_point since) {
-  return std::chrono::steady_clock::now() - since < 5s;
+bool patient(std::chrono::steady_clock::time_point start) {
+  return std::chrono::steady_clock::now() - start < 5s;
 }
 
 void compute_for(std::chrono::steady_clock::duration span) {
@@ -29,7 +29,8 @@ void compute_for(std::chrono::steady_clock::duration span) {
 
 }  // namespace
 
-TEST_CASE("a pipe is seen within 64 switches while two fibers snooze for ever", "[fairness]") {
+TEST_CASE("switchpoint: a pipe is polled within 64 switches while two fibers snooze for ever",
+          "[fairness]") {
   run([] {
     auto ends = testing::make_pipe();
     int switches = 0;
@@ -59,7 +60,7 @@ TEST_CASE("a pipe is seen within 64 switches while two fibers snooze for ever", 
   });
 }
 
-TEST_CASE("a pipe is seen within two rounds of a long queue", "[fairness]") {
+TEST_CASE("switchpoint: a pipe is polled within two rounds of a long run queue", "[fairness]") {
   run([] {
     constexpr int fibers = 500;
     auto ends = testing::make_pipe();
@@ -89,7 +90,7 @@ TEST_CASE("a pipe is seen within two rounds of a long queue", "[fairness]") {
   });
 }
 
-TEST_CASE("a fiber that snoozes alone sees a timer", "[fairness]") {
+TEST_CASE("switchpoint: a fiber that snoozes alone lets timers fire", "[fairness]") {
   run([] {
     bool fired = false;
     spin([&] {
@@ -102,7 +103,7 @@ TEST_CASE("a fiber that snoozes alone sees a timer", "[fairness]") {
   });
 }
 
-TEST_CASE("two fibers that snooze for ever see a timer", "[fairness]") {
+TEST_CASE("switchpoint: two fibers that snooze for ever let timers fire", "[fairness]") {
   run([] {
     bool fired = false;
     spin([&] {
@@ -110,52 +111,53 @@ TEST_CASE("two fibers that snooze for ever see a timer", "[fairness]") {
       fired = true;
     });
     const auto start = std::chrono::steady_clock::now();
-    auto other = spin([&] {
+    auto second = spin([&] {
       while (!fired && patient(start)) snooze();
     });
     while (!fired && patient(start)) snooze();
     CHECK(fired);
-    other.await();
+    second.await();
   });
 }
 
-TEST_CASE("a fiber that snoozes alone sees a pipe", "[fairness]") {
+TEST_CASE("switchpoint: a fiber that snoozes alone lets pipes be polled", "[fairness]") {
   run([] {
     auto ends = testing::make_pipe();
-    bool seen = false;
+    bool polled = false;
     auto reader = spin([&] {
       std::array<std::byte, 1> buffer;
       io::read(ends.first(), buffer);
-      seen = true;
+      polled = true;
     });
     snooze();
     REQUIRE(::write(ends.second(), "x", 1) == 1);
     const auto start = std::chrono::steady_clock::now();
-    while (!seen && patient(start)) snooze();
-    CHECK(seen);
+    while (!polled && patient(start)) snooze();
+    CHECK(polled);
     reader.await();
   });
 }
 
-TEST_CASE("a fiber that sleeps for no time again and again does not starve a pipe", "[fairness]") {
+TEST_CASE("switchpoint: a fiber that sleeps for zero in a loop does not starve a pipe",
+          "[fairness]") {
   run([] {
     auto ends = testing::make_pipe();
-    bool seen = false;
+    bool polled = false;
     auto reader = spin([&] {
       std::array<std::byte, 1> buffer;
       io::read(ends.first(), buffer);
-      seen = true;
+      polled = true;
     });
     snooze();
     REQUIRE(::write(ends.second(), "x", 1) == 1);
     int rounds = 0;
-    while (!seen && ++rounds < 1000) sleep_for(0ms);
-    CHECK(seen);
+    while (!polled && ++rounds < 1000) sleep_for(0ms);
+    CHECK(polled);
     reader.await();
   });
 }
 
-TEST_CASE("a checkpoint gives way to others once its time has come", "[fairness]") {
+TEST_CASE("checkpoint() yields to other fibers once its time has come", "[fairness]") {
   run([] {
     bool other_ran = false;
     spin([&] { other_ran = true; });
@@ -165,14 +167,15 @@ TEST_CASE("a checkpoint gives way to others once its time has come", "[fairness]
   });
 }
 
-TEST_CASE("a busy thread sees what another thread raises", "[fairness]") {
+TEST_CASE("switchpoint: a busy thread receives an exception raised by another thread",
+          "[fairness]") {
   run([] {
-    std::string told;
+    std::string message;
     auto idle = spin([&] {
       try {
         sleep();
       } catch (const std::runtime_error& error) {
-        told = error.what();
+        message = error.what();
       }
     });
     snooze();
@@ -180,12 +183,12 @@ TEST_CASE("a busy thread sees what another thread raises", "[fairness]") {
     std::thread stranger([ref = fiber_ref(idle)] { ref.raise(std::runtime_error("from afar")); });
     const auto start = std::chrono::steady_clock::now();
     while (idle.state() != fiber_state::dead && patient(start)) snooze();
-    CHECK(told == "from afar");
+    CHECK(message == "from afar");
     stranger.join();
   });
 }
 
-TEST_CASE("two busy fibers see what another thread schedules", "[fairness]") {
+TEST_CASE("switchpoint: two busy fibers receive a token from another thread", "[fairness]") {
   run([] {
     bool woken = false;
     auto idle = spin([&] {
@@ -195,17 +198,17 @@ TEST_CASE("two busy fibers see what another thread schedules", "[fairness]") {
     snooze();
     std::thread stranger([ref = fiber_ref(idle)] { ref.schedule(1); });
     const auto start = std::chrono::steady_clock::now();
-    auto other = spin([&] {
+    auto second = spin([&] {
       while (!woken && patient(start)) snooze();
     });
     while (!woken && patient(start)) snooze();
     CHECK(woken);
     stranger.join();
-    other.await();
+    second.await();
   });
 }
 
-TEST_CASE("reads that need not wait give way, whatever else a fiber calls between them",
+TEST_CASE("switchpoint: reads that need not wait yield, whatever is called between them",
           "[fairness]") {
   run([] {
     auto ends = testing::make_pipe();
@@ -213,21 +216,21 @@ TEST_CASE("reads that need not wait give way, whatever else a fiber calls betwee
     bool done = false;
     int turns = 0;
     auto sleeper = spin([] { sleep_for(1h); });
-    auto other = spin([&] {
+    auto second = spin([&] {
       while (!done) {
         ++turns;
         snooze();
       }
     });
-    std::array<std::byte, 1> one{};
+    std::array<std::byte, 1> byte{};
     for (int i = 0; i < 1'600; ++i) {
-      io::write(ends.second(), one);
-      io::read(ends.first(), one);
-      for (int call = 0; call < 90; ++call) const std::lock_guard held(lock);
+      io::write(ends.second(), byte);
+      io::read(ends.first(), byte);
+      for (int call = 0; call < 90; ++call) const std::lock_guard guard(lock);
     }
     CHECK(turns >= 100);
     done = true;
-    other.await();
+    second.await();
     sleeper.cancel();
   });
 }

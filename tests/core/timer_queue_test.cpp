@@ -27,7 +27,8 @@ std::int64_t key_of(const timer& t) {
 
 }  // namespace
 
-TEST_CASE("taking out an inner timer moves its replacement up as well as down", "[timers]") {
+TEST_CASE("timer_queue: removing an inner timer moves its replacement up as well as down",
+          "[timers]") {
   timer_queue heap;
   heap.reserve(1000);
   std::vector<std::unique_ptr<timer>> timers;
@@ -47,22 +48,23 @@ TEST_CASE("taking out an inner timer moves its replacement up as well as down", 
   CHECK(order == std::vector<std::int64_t>{1, 10, 11, 20, 30, 100, 120, 130, 140});
 }
 
-TEST_CASE("timers of one instant fire in the order in which they were set", "[timers]") {
+TEST_CASE("timer_queue fires timers of one instant in the order in which they were set",
+          "[timers]") {
   timer_queue heap;
   heap.reserve(1000);
   std::vector<timer> timers(100);
-  for (timer& each : timers) {
-    each.due = at(7);
-    heap.push(each);
+  for (timer& entry : timers) {
+    entry.due = at(7);
+    heap.push(entry);
   }
-  for (timer& each : timers) {
-    REQUIRE(heap.first() == &each);
-    heap.remove(each);
+  for (timer& entry : timers) {
+    REQUIRE(heap.first() == &entry);
+    heap.remove(entry);
   }
   CHECK(heap.empty());
 }
 
-TEST_CASE("a million random operations agree with a multiset", "[timers]") {
+TEST_CASE("timer_queue agrees with a multiset in a million random operations", "[timers]") {
   std::mt19937 random(20);
   timer_queue heap;
   heap.reserve(1000);
@@ -72,19 +74,19 @@ TEST_CASE("a million random operations agree with a multiset", "[timers]") {
   const std::size_t rounds = testing::scaled(1'000'000, testing::under_tsan ? 100'000 : 1'000'000);
   std::size_t disagreements = 0;
   for (std::size_t round = 0; round < rounds; ++round) {
-    timer& chosen = timers[random() % timers.size()];
+    timer& entry = timers[random() % timers.size()];
     const auto key = static_cast<std::int64_t>(random() % 500);
-    if (!chosen.armed()) {
-      chosen.due = at(key);
-      heap.push(chosen);
-      model.insert(entry_of(chosen));
+    if (!entry.armed()) {
+      entry.due = at(key);
+      heap.push(entry);
+      model.insert(entry_of(entry));
     } else if (random() % 3 == 0) {
-      model.erase(model.find(entry_of(chosen)));
-      chosen.due = at(key);
-      heap.update(chosen);
-      model.insert(entry_of(chosen));
+      model.erase(model.find(entry_of(entry)));
+      entry.due = at(key);
+      heap.update(entry);
+      model.insert(entry_of(entry));
     } else {
-      timer& leaving = random() % 2 == 0 ? chosen : *heap.first();
+      timer& leaving = random() % 2 == 0 ? entry : *heap.first();
       model.erase(model.find(entry_of(leaving)));
       heap.remove(leaving);
     }

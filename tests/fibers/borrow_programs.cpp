@@ -54,9 +54,9 @@ enum class ending {
 };
 
 /// What the first of two borrowers does: it waits to be ended, unless it is to fail.
-int fail_or_wait(const text& lent, ending how) {
-  const borrower here(lent);
-  if (how == ending::a_borrower_fails) {
+int fail_or_wait(const text& lent, ending end) {
+  const borrower local(lent);
+  if (end == ending::a_borrower_fails) {
     motet::snooze();
     throw std::runtime_error("a borrower failed");
   }
@@ -65,9 +65,9 @@ int fail_or_wait(const text& lent, ending how) {
 }
 
 /// And the second: it returns something, in a while, if the first one fails.
-int return_or_wait(const text& lent, ending how) {
-  const borrower here(lent);
-  if (how == ending::a_borrower_fails) {
+int return_or_wait(const text& lent, ending end) {
+  const borrower local(lent);
+  if (end == ending::a_borrower_fails) {
     motet::sleep_for(1ms);
   } else {
     motet::sleep();
@@ -76,53 +76,53 @@ int return_or_wait(const text& lent, ending how) {
 }
 
 /// What is captured borrows as well, and is destroyed though the body may never have run.
-void lend_to_group(const text& lent, ending how) {
+void lend_to_group(const text& lent, ending end) {
   motet::group fibers;
-  fibers.spin([&, held = std::make_unique<borrower>(lent)] { fail_or_wait(lent, how); });
-  fibers.spin([&, held = std::make_unique<borrower>(lent)] { return_or_wait(lent, how); });
+  fibers.spin([&, payload = std::make_unique<borrower>(lent)] { fail_or_wait(lent, end); });
+  fibers.spin([&, payload = std::make_unique<borrower>(lent)] { return_or_wait(lent, end); });
   fibers.await_all();
 }
 
-void lend_to_await_all(const text& lent, ending how) {
-  motet::await_all([&] { return fail_or_wait(lent, how); },
-                   [&] { return return_or_wait(lent, how); });
+void lend_to_await_all(const text& lent, ending end) {
+  motet::await_all([&] { return fail_or_wait(lent, end); },
+                   [&] { return return_or_wait(lent, end); });
 }
 
-void lend_to_await_any(const text& lent, ending how) {
-  motet::await_any([&] { return fail_or_wait(lent, how); },
-                   [&] { return return_or_wait(lent, how); });
+void lend_to_await_any(const text& lent, ending end) {
+  motet::await_any([&] { return fail_or_wait(lent, end); },
+                   [&] { return return_or_wait(lent, end); });
 }
 
-void lend_to_first_value(const text& lent, ending how) {
-  motet::first_value([&] { return std::optional(fail_or_wait(lent, how)); },
-                     [&] { return std::optional(return_or_wait(lent, how)); });
+void lend_to_first_value(const text& lent, ending end) {
+  motet::first_value([&] { return std::optional(fail_or_wait(lent, end)); },
+                     [&] { return std::optional(return_or_wait(lent, end)); });
 }
 
 /// The mistake: what is lent is gone before the parent's children are ended.
-void lend_to_free_spin(const text& lent, ending how) {
-  motet::spin([&lent, how] { fail_or_wait(lent, how); });
+void lend_to_free_spin(const text& lent, ending end) {
+  motet::spin([&lent, end] { fail_or_wait(lent, end); });
   motet::snooze();
 }
 
-using lender = void (*)(const text& lent, ending how);
+using lender = void (*)(const text& lent, ending end);
 
 /// In a frame of its own: clang does not watch the locals of a function that has assembly in it, as
 /// each switchpoint has.
-[[gnu::noinline]] void lend_local(lender lend, ending how) {
+[[gnu::noinline]] void lend_local(lender lend, ending end) {
   const text local;
-  lend(local, how);
+  lend(local, end);
 }
 
-void end_owner(lender lend, ending how) {
+void end_owner(lender lend, ending end) {
   const std::runtime_error failure("the owner failed");
   try {
-    auto owner = motet::spin([&failure, lend, how] {
-      if (how == ending::left_early) motet::current().raise(failure);
-      lend_local(lend, how);
+    auto owner = motet::spin([&failure, lend, end] {
+      if (end == ending::left_early) motet::current().raise(failure);
+      lend_local(lend, end);
     });
     for (int turns = 0; turns < 4; ++turns) motet::snooze();
-    if (how == ending::left_late) owner.raise(failure);
-    if (how == ending::owner_cancelled) owner.cancel("enough");
+    if (end == ending::left_late) owner.raise(failure);
+    if (end == ending::owner_cancelled) owner.cancel("enough");
     owner.await();
   } catch (const std::runtime_error&) {
     // As was to be: it has failed, or was cancelled.
@@ -130,10 +130,10 @@ void end_owner(lender lend, ending how) {
 }
 
 void end_in_each_way(lender lend) {
-  for (const ending how :
+  for (const ending end :
        {ending::a_borrower_fails, ending::left_early, ending::left_late, ending::owner_cancelled}) {
     uses = 0;
-    end_owner(lend, how);
+    end_owner(lend, end);
     std::printf("%zu\n", uses);
   }
 }
@@ -149,7 +149,7 @@ const std::map<std::string_view, void (*)()> cases = {
 }  // namespace
 
 int main(int count, char** words) {
-  const auto chosen = count == 2 ? cases.find(words[1]) : cases.end();
-  if (chosen == cases.end()) return 64;
-  chosen->second();
+  const auto entry = count == 2 ? cases.find(words[1]) : cases.end();
+  if (entry == cases.end()) return 64;
+  entry->second();
 }

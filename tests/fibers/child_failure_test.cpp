@@ -18,7 +18,7 @@ using testing::first_error;
 using testing::second_error;
 using testing::words;
 
-TEST_CASE("a failure reaches the parent at its next switchpoint; the siblings live on",
+TEST_CASE("fiber: a failure interrupts the parent at its next switchpoint, not the siblings",
           "[failure]") {
   run([] {
     words trace;
@@ -47,7 +47,8 @@ TEST_CASE("a failure reaches the parent at its next switchpoint; the siblings li
   });
 }
 
-TEST_CASE("the parent is told when the failed fiber's own children have ended", "[failure]") {
+TEST_CASE("fiber: a failure reaches the parent after the failed fiber's own children have ended",
+          "[failure]") {
   run([] {
     words trace;
     auto parent = spin([&] {
@@ -72,7 +73,7 @@ TEST_CASE("the parent is told when the failed fiber's own children have ended", 
   });
 }
 
-TEST_CASE("a failure that nobody catches climbs generation by generation", "[failure]") {
+TEST_CASE("fiber: an uncaught failure propagates from parent to parent", "[failure]") {
   run([] {
     std::vector<int> frames;
     spin([&] {
@@ -92,20 +93,20 @@ TEST_CASE("a failure that nobody catches climbs generation by generation", "[fai
         throw;
       }
     });
-    bool told = false;
-    for (int i = 0; i < 6 && !told; ++i) {
+    bool notified = false;
+    for (int i = 0; i < 6 && !notified; ++i) {
       try {
         snooze();
       } catch (const first_error&) {
-        told = true;
+        notified = true;
       }
     }
-    CHECK(told);
+    CHECK(notified);
     CHECK(frames == std::vector<int>{2, 3});
   });
 }
 
-TEST_CASE("an await may be interrupted by another child's failure", "[failure]") {
+TEST_CASE("fiber::await() is interrupted by the failure of another child", "[failure]") {
   run([] {
     auto slow = spin([] {
       sleep_for(3ms);
@@ -117,7 +118,7 @@ TEST_CASE("an await may be interrupted by another child's failure", "[failure]")
   });
 }
 
-TEST_CASE("the parent is told of every child's failure, oldest first", "[failure]") {
+TEST_CASE("fiber: every child's failure reaches the parent, oldest first", "[failure]") {
   run([] {
     spin([] { throw first_error(); });
     spin([] { throw second_error(); });
@@ -127,7 +128,8 @@ TEST_CASE("the parent is told of every child's failure, oldest first", "[failure
   });
 }
 
-TEST_CASE("a failure that an awaiter has claimed does not go to the parent too", "[failure]") {
+TEST_CASE("fiber::await() claims a failure, which then does not reach the parent too",
+          "[failure]") {
   run([] {
     auto parent = spin([] {
       auto fails = spin([] {
@@ -144,30 +146,30 @@ TEST_CASE("a failure that an awaiter has claimed does not go to the parent too",
   });
 }
 
-TEST_CASE("every awaiter gets the failure", "[failure]") {
+TEST_CASE("fiber::await() throws the failure to every awaiter", "[failure]") {
   run([] {
-    int told = 0;
+    int notifications = 0;
     auto fails = spin([] {
       sleep_for(1ms);
       throw first_error();
     });
-    std::vector<fiber<void>> all;
+    std::vector<fiber<void>> awaiters;
     for (int i = 0; i < 5; ++i) {
-      all.push_back(spin([&] {
+      awaiters.push_back(spin([&] {
         try {
           fails.await();
         } catch (const first_error&) {
-          ++told;
+          ++notifications;
         }
       }));
     }
-    for (auto& each : all) each.await();
-    CHECK(told == 5);
+    for (auto& awaiter : awaiters) awaiter.await();
+    CHECK(notifications == 5);
     CHECK_THROWS_AS(fails.await(), first_error);
   });
 }
 
-TEST_CASE("a failure that the parent has claimed by awaiting is told once", "[failure]") {
+TEST_CASE("fiber::await() in the parent claims a failure, which is thrown only once", "[failure]") {
   run([] {
     auto fails = spin([] { throw first_error(); });
     CHECK_THROWS_AS(fails.await(), first_error);
@@ -176,9 +178,10 @@ TEST_CASE("a failure that the parent has claimed by awaiting is told once", "[fa
   });
 }
 
-TEST_CASE("a failure whose only awaiter was interrupted first reaches the parent", "[failure]") {
+TEST_CASE("fiber: a failure reaches the parent if its only awaiter was interrupted first",
+          "[failure]") {
   run([] {
-    bool told = false;
+    bool notified = false;
     auto parent = spin([&] {
       std::optional<fiber<void>> awaiter;
       auto fails = spin([&] {
@@ -191,37 +194,37 @@ TEST_CASE("a failure whose only awaiter was interrupted first reaches the parent
         sleep_for(5ms);
         sleep_for(5ms);
       } catch (const first_error&) {
-        told = true;
+        notified = true;
       }
     });
     parent.await();
-    CHECK(told);
+    CHECK(notified);
   });
 }
 
-TEST_CASE("a failure whose only awaiter has run out of time reaches the parent", "[failure]") {
+TEST_CASE("fiber: a failure reaches the parent if its only awaiter timed out first", "[failure]") {
   run([] {
-    int told = 0;
-    event gone;
+    int notifications = 0;
+    event timed_out;
     auto fails = spin([&] {
-      gone.wait();
+      timed_out.wait();
       throw first_error();
     });
     auto awaiter = spin([&] {
       move_on_after(1ms, [&] { fails.await(); });
-      gone.set();
+      timed_out.set();
     });
     try {
       sleep_for(5s);
     } catch (const first_error&) {
-      ++told;
+      ++notifications;
     }
-    CHECK(told == 1);
+    CHECK(notifications == 1);
     awaiter.await();
   });
 }
 
-TEST_CASE("a child that fails while its parent ends decides how the parent ended", "[failure]") {
+TEST_CASE("fiber: a child that fails while its parent ends makes the parent fail", "[failure]") {
   run([] {
     auto returns = spin([] {
       spin(fail_when_cancelled);
@@ -240,14 +243,15 @@ TEST_CASE("a child that fails while its parent ends decides how the parent ended
   });
 }
 
-TEST_CASE("failures of children that nobody can be told of go to on_unhandled", "[failure]") {
+TEST_CASE("options::on_unhandled receives children's failures that have no living parent",
+          "[failure]") {
   int untold = 0;
-  options chosen;
-  chosen.on_unhandled = [&](const std::exception_ptr& error) {
+  options config;
+  config.on_unhandled = [&](const std::exception_ptr& error) {
     CHECK_THROWS_AS(std::rethrow_exception(error), first_error);
     ++untold;
   };
-  run(chosen, [] {
+  run(config, [] {
     auto fails_itself = spin([] {
       for (int i = 0; i < 3; ++i) spin(fail_when_cancelled);
       snooze();
@@ -263,23 +267,22 @@ TEST_CASE("failures of children that nobody can be told of go to on_unhandled", 
   CHECK(untold == 3 + 2);
 }
 
-TEST_CASE("a handle that is given another fiber meanwhile does not mislead its awaiter",
-          "[await]") {
+TEST_CASE("fiber::await() is not misled by an assignment to its handle", "[await]") {
   run([] {
     auto worker = spin([]() -> std::string {
       sleep_for(5ms);
       throw first_error();
     });
     auto watcher = spin([&] { CHECK_THROWS_AS(worker.await(), first_error); });
-    auto taken = spin([] {
+    auto victim = spin([] {
       sleep_for(5ms);
       return std::string("mine");
     });
-    auto taker = spin([&] { CHECK(std::move(taken).await() == "mine"); });
+    auto taker = spin([&] { CHECK(std::move(victim).await() == "mine"); });
     snooze();
     snooze();
     worker = spin([] { return std::string("another's"); });
-    taken = spin([] { return std::string("another's"); });
+    victim = spin([] { return std::string("another's"); });
     watcher.await();
     taker.await();
   });
@@ -288,7 +291,7 @@ TEST_CASE("a handle that is given another fiber meanwhile does not mislead its a
 // A failure that has ended its parent's wait is the parent's, also when another fiber awaits the
 // failed one before the parent has run: then both are told.
 
-TEST_CASE("a failure that has ended its parent's sleep is thrown there, whoever claims it then",
+TEST_CASE("sleep() throws the child failure that ended it, even if claimed afterwards",
           "[failure][claimed]") {
   run([] {
     auto fails = spin([] { throw first_error(); });
@@ -298,7 +301,7 @@ TEST_CASE("a failure that has ended its parent's sleep is thrown there, whoever 
   });
 }
 
-TEST_CASE("a failure that has ended its parent's read is thrown there, whoever claims it then",
+TEST_CASE("io::read() throws the child failure that ended it, even if claimed afterwards",
           "[failure][claimed]") {
   run([] {
     auto ends = testing::make_pipe();
@@ -310,7 +313,7 @@ TEST_CASE("a failure that has ended its parent's read is thrown there, whoever c
   });
 }
 
-TEST_CASE("a failure that has ended its parent's await is thrown there, whoever claims it then",
+TEST_CASE("fiber::await() throws the child failure that ended it, even if claimed afterwards",
           "[failure][claimed]") {
   run([] {
     auto fails = spin([] { throw first_error(); });

@@ -42,8 +42,8 @@ task<int> sum_of(future<int> a, future<int> b) {
 struct elsewhere {
   bool await_ready() const { return false; }
   void await_suspend(std::coroutine_handle<> waits) {
-    std::thread& into = thread;  // the coroutine may go on before the assignment
-    into = std::thread([waits] {
+    std::thread& target = thread;  // the coroutine may go on before the assignment
+    target = std::thread([waits] {
       std::this_thread::sleep_for(2ms);
       waits.resume();
     });
@@ -54,7 +54,7 @@ struct elsewhere {
 
 }  // namespace
 
-TEST_CASE("a fiber awaits a coroutine that awaits futures", "[coroutine]") {
+TEST_CASE("co_await: a fiber awaits a coroutine that awaits futures", "[coroutine]") {
   run([] {
     promise<int> a;
     promise<int> b;
@@ -70,32 +70,33 @@ TEST_CASE("a fiber awaits a coroutine that awaits futures", "[coroutine]") {
   });
 }
 
-TEST_CASE("what co_await of fibers and futures results in", "[coroutine]") {
+TEST_CASE("co_await of fibers and futures returns their value or throws their failure",
+          "[coroutine]") {
   run([] {
     const auto body = [](int& object) -> task<int> {
-      auto made = spin([] {
+      auto source = spin([] {
         snooze();
         return std::make_unique<int>(7);
       });
-      const std::unique_ptr<int>& seen = co_await made;
-      CHECK(*seen == 7);
-      const std::unique_ptr<int> taken = co_await std::move(made);
-      CHECK(*taken == 7);
+      const std::unique_ptr<int>& view = co_await source;
+      CHECK(*view == 7);
+      const std::unique_ptr<int> value = co_await std::move(source);
+      CHECK(*value == 7);
       co_await spin([] { sleep_for(1ms); });
-      fiber_ref ended = spin([] { throw oops(); });
-      CHECK_THROWS_AS(co_await ended, oops);
-      promise<std::unique_ptr<int>> moved;
-      moved.set_value(std::make_unique<int>(8));
-      const std::unique_ptr<int> got = co_await moved.get_future();
-      CHECK(*got == 8);
+      fiber_ref failing = spin([] { throw oops(); });
+      CHECK_THROWS_AS(co_await failing, oops);
+      promise<std::unique_ptr<int>> pointer;
+      pointer.set_value(std::make_unique<int>(8));
+      const std::unique_ptr<int> target = co_await pointer.get_future();
+      CHECK(*target == 8);
       promise<int&> refers;
       auto later = spin([&] { refers.set_value(object); });
-      int& same = co_await refers.get_future();
-      CHECK(&same == &object);
-      promise<void> broken;
-      auto lost = broken.get_future();
-      broken = {};
-      CHECK_THROWS_AS(co_await lost, std::future_error);
+      int& reference = co_await refers.get_future();
+      CHECK(&reference == &object);
+      promise<void> abandoned;
+      auto orphan = abandoned.get_future();
+      abandoned = {};
+      CHECK_THROWS_AS(co_await orphan, std::future_error);
       co_return 1;
     };
     int object = 0;
@@ -103,16 +104,16 @@ TEST_CASE("what co_await of fibers and futures results in", "[coroutine]") {
   });
 }
 
-TEST_CASE("a coroutine stays on the fiber that awaits it", "[coroutine]") {
+TEST_CASE("co_await: a coroutine stays on the fiber that awaits it", "[coroutine]") {
   run([] {
-    static const fiber_local<int> mine(0);
-    mine.get() = 5;
+    static const fiber_local<int> number(0);
+    number.get() = 5;
     promise<void> go;
     const auto body = [&]() -> task<int> {
-      const fiber_ref before = current();
+      const fiber_ref caller = current();
       co_await go.get_future();
-      CHECK(current() == before);
-      CHECK(mine.get() == 5);
+      CHECK(current() == caller);
+      CHECK(number.get() == 5);
       mutex lock;
       lock.lock();
       co_await spin([] { snooze(); });
@@ -125,10 +126,10 @@ TEST_CASE("a coroutine stays on the fiber that awaits it", "[coroutine]") {
   });
 }
 
-TEST_CASE("an interruption is thrown where the coroutine waits, and again", "[coroutine]") {
+TEST_CASE("co_await throws each interruption inside the waiting coroutine", "[coroutine]") {
   run([] {
     promise<void> never;
-    int told = 0;
+    int interruptions = 0;
     bool cleaned_up = false;
     const auto body = [&]() -> task<int> {
       struct cleaner {
@@ -142,7 +143,7 @@ TEST_CASE("an interruption is thrown where the coroutine waits, and again", "[co
         try {
           co_await never.get_future();
         } catch (const cancelled&) {
-          ++told;
+          ++interruptions;
         }
       }
       co_await never.get_future();
@@ -152,7 +153,7 @@ TEST_CASE("an interruption is thrown where the coroutine waits, and again", "[co
     until_waiting(waits);
     waits.cancel("enough");
     CHECK_THROWS_AS(waits.await(), fiber_cancelled);
-    CHECK(told == 3);
+    CHECK(interruptions == 3);
     CHECK(cleaned_up);
 
     CHECK_FALSE(move_on_after(1ms, [&] { await_coro(body()); }));
@@ -172,7 +173,7 @@ TEST_CASE("an interruption is thrown where the coroutine waits, and again", "[co
   });
 }
 
-TEST_CASE("a coroutine that no fiber awaits is resumed by a child of the fiber that ran it",
+TEST_CASE("co_await: a child of the starting fiber resumes a coroutine that no fiber awaits",
           "[coroutine]") {
   run([] {
     promise<int> a;
@@ -192,23 +193,23 @@ TEST_CASE("a coroutine that no fiber awaits is resumed by a child of the fiber t
   });
 }
 
-TEST_CASE("a coroutine is told when the fiber that started it ends", "[coroutine]") {
+TEST_CASE("co_await is cancelled when the fiber that started the coroutine ends", "[coroutine]") {
   run([] {
     promise<int> never;
-    std::optional<task<int>> begun;
+    std::optional<task<int>> started_task;
     std::optional<task<int>> not_begun;
     spin([&] {
-      begun.emplace(value_of(never.get_future()));
-      begun->start();
+      started_task.emplace(value_of(never.get_future()));
+      started_task->start();
       settle();
       not_begun.emplace(value_of(never.get_future()));
       not_begun->start();  // its driver has not run yet when this fiber ends
     }).await();
-    REQUIRE(begun->done());
+    REQUIRE(started_task->done());
     REQUIRE(not_begun->done());
     CHECK_THROWS_AS(not_begun->value(), fiber_cancelled);
     try {
-      begun->value();
+      started_task->value();
       FAIL("it went on");
     } catch (const cancelled&) {
     }
@@ -233,7 +234,7 @@ TEST_CASE("a coroutine is told when the fiber that started it ends", "[coroutine
   });
 }
 
-TEST_CASE("a coroutine may be destroyed while it waits", "[coroutine]") {
+TEST_CASE("co_await: a coroutine may be destroyed while it waits", "[coroutine]") {
   run([] {
     promise<int> a;
     {
@@ -262,7 +263,7 @@ TEST_CASE("a coroutine may be destroyed while it waits", "[coroutine]") {
   });
 }
 
-TEST_CASE("a coroutine that another one has started waits on when that one has ended",
+TEST_CASE("co_await goes on after the coroutine that started the waiting one has ended",
           "[coroutine]") {
   run([] {
     promise<int> a;
@@ -294,13 +295,13 @@ TEST_CASE("a coroutine that another one has started waits on when that one has e
   });
 }
 
-TEST_CASE("an interruption that comes with the answer takes nothing away", "[coroutine]") {
+TEST_CASE("co_await loses no value when an interruption arrives with it", "[coroutine]") {
   run([] {
     promise<int> a;
-    int got = 0;
+    int value = 0;
     auto waits = spin([&] {
       await_coro([&]() -> task<int> {
-        got = co_await a.get_future();
+        value = co_await a.get_future();
         co_return 0;
       }());
       snooze();  // throws
@@ -309,11 +310,12 @@ TEST_CASE("an interruption that comes with the answer takes nothing away", "[cor
     a.set_value(5);
     waits.raise(oops());
     CHECK_THROWS_AS(waits.await(), oops);
-    CHECK(got == 5);
+    CHECK(value == 5);
   });
 }
 
-TEST_CASE("terminate does not pierce what others have in hand", "[coroutine][threads]") {
+TEST_CASE("co_await: terminate() does not interrupt coroutines resumed by other threads",
+          "[coroutine][threads]") {
   run([] {
     std::thread helper;
     auto waits = spin([&] {
@@ -329,23 +331,23 @@ TEST_CASE("terminate does not pierce what others have in hand", "[coroutine][thr
   });
 }
 
-TEST_CASE("several coroutines wait on one fiber at a time", "[coroutine]") {
+TEST_CASE("co_await: several coroutines wait in turn on one fiber", "[coroutine]") {
   run([] {
     std::vector<promise<int>> promises(5);
     const auto body = [&]() -> task<int> {
       std::vector<task<int>> parts;
-      for (auto& each : promises) {
-        parts.push_back(value_of(each.get_future()));
+      for (auto& promise_slot : promises) {
+        parts.push_back(value_of(promise_slot.get_future()));
         parts.back().start();
       }
-      promise<void> all;
+      promise<void> last;
       co_await spin([&] {
         for (std::size_t i = promises.size(); i > 0; --i) promises[i - 1].set_value(1);
       });
       int sum = 0;
-      for (auto& each : parts) {
-        while (!each.done()) co_await spin([] { snooze(); });
-        sum += each.value();
+      for (auto& part : parts) {
+        while (!part.done()) co_await spin([] { snooze(); });
+        sum += part.value();
       }
       co_return sum;
     };
@@ -353,7 +355,8 @@ TEST_CASE("several coroutines wait on one fiber at a time", "[coroutine]") {
   });
 }
 
-TEST_CASE("a coroutine that others resume ends before the fiber goes on", "[coroutine][threads]") {
+TEST_CASE("co_await: a coroutine resumed elsewhere ends before the awaiting fiber continues",
+          "[coroutine][threads]") {
   run([] {
     std::thread helper;
     const auto body = [&]() -> task<int> {
@@ -365,19 +368,19 @@ TEST_CASE("a coroutine that others resume ends before the fiber goes on", "[coro
     waits.cancel();
     CHECK_THROWS_AS(
         [&] {
-          const int got = std::move(waits).await();
-          CHECK(got == 9);
+          const int result = std::move(waits).await();
+          CHECK(result == 9);
           throw oops();
         }(),
         oops);
     helper.join();
-    const auto lost = [&]() -> task<int> {
+    const auto orphan = [&]() -> task<int> {
       co_await elsewhere{helper};
       promise<void> never;
       co_await never.get_future();  // on a thread that has no fibers
       co_return 0;
     };
-    CHECK_THROWS_AS(await_coro(lost()), std::logic_error);
+    CHECK_THROWS_AS(await_coro(orphan()), std::logic_error);
     helper.join();
     CHECK_THROWS_AS(await_coro([]() -> task<int> {
                       throw oops();
@@ -387,26 +390,26 @@ TEST_CASE("a coroutine that others resume ends before the fiber goes on", "[coro
   });
 }
 
-TEST_CASE("values come to coroutines from other threads", "[coroutine][threads]") {
+TEST_CASE("co_await receives values from other threads", "[coroutine][threads]") {
   const int many = static_cast<int>(testing::scaled(20'000, testing::under_tsan ? 200 : 2'000));
   thread_pool pool(2);
   run([&] {
-    group all;
+    group workers;
     long sum = 0;
     for (int i = 0; i < 4; ++i) {
-      all.spin([&] {
+      workers.spin([&] {
         sum += await_coro([&]() -> task<int> {
-          int mine = 0;
-          for (int each = 0; each < many; ++each) {
-            mine += co_await pool.submit([each] { return each % 3; });
+          int subtotal = 0;
+          for (int index = 0; index < many; ++index) {
+            subtotal += co_await pool.submit([index] { return index % 3; });
           }
-          co_return mine;
+          co_return subtotal;
         }());
       });
     }
-    all.await_all();
-    long expected = 0;
-    for (int each = 0; each < many; ++each) expected += each % 3;
-    CHECK(sum == 4 * expected);
+    workers.await_all();
+    long expected_sum = 0;
+    for (int index = 0; index < many; ++index) expected_sum += index % 3;
+    CHECK(sum == 4 * expected_sum);
   });
 }

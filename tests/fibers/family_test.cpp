@@ -27,20 +27,20 @@ namespace {
 
 std::vector<std::string> names_of(const std::vector<fiber_ref>& fibers) {
   std::vector<std::string> names;
-  for (const fiber_ref& each : fibers) names.push_back(each.name());
+  for (const fiber_ref& child : fibers) names.push_back(child.name());
   return names;
 }
 
 }  // namespace
 
-TEST_CASE("a fiber is a child of the one that spun it, until it is dead", "[family]") {
+TEST_CASE("fiber::parent() is the spinning fiber until the child is dead", "[family]") {
   run([] {
     CHECK(!current().parent());
     auto parent = spin([] {
       const fiber_ref me = current();
       auto a = spin([] { sleep_for(1ms); });
-      group more;
-      auto b = more.spin([] { suspend(); });
+      group members;
+      auto b = members.spin([] { suspend(); });
       CHECK(a.parent() == me);
       CHECK(b.parent() == me);
       CHECK(me.children().size() == 2);
@@ -58,7 +58,7 @@ TEST_CASE("a fiber is a child of the one that spun it, until it is dead", "[fami
   });
 }
 
-TEST_CASE("children are listed oldest first", "[family]") {
+TEST_CASE("fiber::children() lists the oldest child first", "[family]") {
   run([] {
     std::vector<fiber_ref> spun;
     for (int i = 0; i < 5; ++i) spun.push_back(spin([] { sleep(); }));
@@ -66,7 +66,7 @@ TEST_CASE("children are listed oldest first", "[family]") {
   });
 }
 
-TEST_CASE("a parent is dead only after its children, which it cancels when its body is left",
+TEST_CASE("fiber: a parent cancels its children when its body ends, and dies after them",
           "[family]") {
   run([] {
     words trace;
@@ -87,7 +87,7 @@ TEST_CASE("a parent is dead only after its children, which it cancels when its b
   });
 }
 
-TEST_CASE("the leaves of a family end first, and captures after the children", "[family]") {
+TEST_CASE("fiber: the leaves of a family end first, and captures after the children", "[family]") {
   run([] {
     words trace;
     auto root = spin([&, last = note(trace, "root's capture")] {
@@ -110,8 +110,7 @@ TEST_CASE("the leaves of a family end first, and captures after the children", "
   });
 }
 
-TEST_CASE("a stopped parent leaves its body first, then its children theirs, oldest first",
-          "[family]") {
+TEST_CASE("fiber::cancel() unwinds the parent first, then its children, oldest first", "[family]") {
   run([] {
     words trace;
     auto parent = spin([&] {
@@ -132,7 +131,7 @@ TEST_CASE("a stopped parent leaves its body first, then its children theirs, old
   });
 }
 
-TEST_CASE("a child that blocks while it is ended is waited for", "[family]") {
+TEST_CASE("fiber: a parent waits for a child that blocks while it ends", "[family]") {
   run([] {
     bool cleaned = false;
     auto parent = spin([&] {
@@ -152,8 +151,7 @@ TEST_CASE("a child that blocks while it is ended is waited for", "[family]") {
   });
 }
 
-TEST_CASE("spinning in a fiber whose body has been left throws cancelled and runs nothing",
-          "[family]") {
+TEST_CASE("spin() throws cancelled in a fiber whose body has ended, and runs nothing", "[family]") {
   run([] {
     bool ran = false;
     bool refused = false;
@@ -172,22 +170,21 @@ TEST_CASE("spinning in a fiber whose body has been left throws cancelled and run
   });
 }
 
-TEST_CASE("thousands of generations end, and are forgotten with the last handle",
-          "[family][deep]") {
+TEST_CASE("fiber: thousands of generations end, and the last handle frees them", "[family][deep]") {
   const auto generations = static_cast<int>(testing::scaled(10'000, 2'000));
   run([&] {
-    int ended = 0;
+    int ends = 0;
     fiber_ref last;
     struct tree {
-      int& ended;
+      int& ends;
       fiber_ref& last;
-      void grow(int more) const {
-        if (more == 0) {
+      void grow(int generations) const {
+        if (generations == 0) {
           last = current();
         } else {
-          spin([*this, more] {
-            grow(more - 1);
-            ++ended;
+          spin([*this, generations] {
+            grow(generations - 1);
+            ++ends;
           });
           snooze();
           snooze();
@@ -195,25 +192,24 @@ TEST_CASE("thousands of generations end, and are forgotten with the last handle"
       }
     };
     auto root = spin([&] {
-      tree{ended, last}.grow(generations);
+      tree{ends, last}.grow(generations);
       while (!last) snooze();
     });
     root.await();
     CHECK(last.state() == fiber_state::dead);
-    auto forgetter = spin([forgotten = std::exchange(last, {})]() mutable { forgotten = {}; });
+    auto forgetter = spin([chain = std::exchange(last, {})]() mutable { chain = {}; });
     root = {};
     forgetter.await();
   });
 }
 
-TEST_CASE("a parent that ends a transient child in the middle of a read is no deadlock",
-          "[structure]") {
+TEST_CASE("fiber: a parent may end a transient child in a read without a deadlock", "[structure]") {
   const auto pipe = testing::make_pipe();
   run([&] {
     auto parent = spin([&] {
       spin({.transient = true}, [&] {
-        std::byte one{};
-        io::read(pipe.first(), {&one, 1});
+        std::byte byte{};
+        io::read(pipe.first(), {&byte, 1});
       });
       snooze();
     });
@@ -221,8 +217,7 @@ TEST_CASE("a parent that ends a transient child in the middle of a read is no de
   });
 }
 
-TEST_CASE("children are told of in the order of their age, those in groups among them",
-          "[children]") {
+TEST_CASE("fiber::children() lists children by age, members of groups included", "[children]") {
   run([] {
     const auto wait = [] { sleep(); };
     group first;
@@ -246,31 +241,32 @@ TEST_CASE("children are told of in the order of their age, those in groups among
   });
 }
 
-TEST_CASE("a child on another thread is told of in its turn, and never its proxy", "[children]") {
+TEST_CASE("fiber::children() lists a child on another thread by age, and never its proxy",
+          "[children]") {
   run_here([] {
-    thread other([] { sleep(); });
+    thread worker([] { sleep(); });
     const auto wait = [] { sleep(); };
     const auto a = spin({.name = "a"}, wait);
-    const auto b = other.spin(wait);
+    const auto b = worker.spin(wait);
     const auto c = spin({.name = "c"}, wait);
     CHECK(current().children() == std::vector<fiber_ref>{a, b, c});
     CHECK(b.parent() == current());
     auto spinning = spin([&] {
-      other.spin(wait);
+      worker.spin(wait);
       sleep();
     });
     for (int i = 0; i < 20; ++i) {
-      for (const fiber_ref& each : spinning.children()) CHECK(each.name() != "proxy");
+      for (const fiber_ref& child : spinning.children()) CHECK(child.name() != "proxy");
       snooze();
     }
   });
 }
 
-TEST_CASE("a dead child on another thread is listed no more", "[children]") {
+TEST_CASE("fiber::children() does not list a dead child on another thread", "[children]") {
   run_here([] {
-    thread other([] { sleep(); });
+    thread worker([] { sleep(); });
     event go;
-    const auto child = other.spin([&] { go.wait(); });
+    const auto child = worker.spin([&] { go.wait(); });
     CHECK(current().children() == std::vector<fiber_ref>{child});
     go.set();
     while (child.state() != fiber_state::dead) std::this_thread::yield();
@@ -279,13 +275,12 @@ TEST_CASE("a dead child on another thread is listed no more", "[children]") {
   });
 }
 
-TEST_CASE("supervised children are their supervisor's, and nobody sees a proxy",
-          "[children][supervise]") {
+TEST_CASE("supervise() owns its children, and children() lists no proxy", "[children][supervise]") {
   run([] {
-    std::vector<fiber_ref> seen;
+    std::vector<fiber_ref> listed;
     fiber_ref parent_seen_inside;
     const auto live = [&] {
-      seen.push_back(current());
+      listed.push_back(current());
       parent_seen_inside = current().parent();
       sleep();
     };
@@ -297,20 +292,20 @@ TEST_CASE("supervised children are their supervisor's, and nobody sees a proxy",
       for (const std::string& name : names_of(boss.children())) {
         CHECK((name == "first" || name == "second"));
       }
-      for (const fiber_ref& each : boss.children()) CHECK(each.parent() == boss);
+      for (const fiber_ref& child : boss.children()) CHECK(child.parent() == boss);
       snooze();
     }
-    REQUIRE(seen.size() == 2);
-    CHECK(boss.children() == seen);
+    REQUIRE(listed.size() == 2);
+    CHECK(boss.children() == listed);
     CHECK(parent_seen_inside == boss);
     // One that is restarted is another fiber, the youngest now.
-    seen[0].raise(std::runtime_error("down"));
+    listed[0].raise(std::runtime_error("down"));
     sleep_for(50ms);
-    REQUIRE(seen.size() == 3);
-    CHECK(boss.children() == std::vector<fiber_ref>{seen[1], seen[2]});
-    CHECK(seen[0].parent() == boss);
+    REQUIRE(listed.size() == 3);
+    CHECK(boss.children() == std::vector<fiber_ref>{listed[1], listed[2]});
+    CHECK(listed[0].parent() == boss);
     boss.cancel();
     CHECK_THROWS_AS(boss.await(), fiber_cancelled);
-    CHECK(seen[2].parent() == boss);
+    CHECK(listed[2].parent() == boss);
   });
 }

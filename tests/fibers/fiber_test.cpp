@@ -13,22 +13,22 @@ using namespace std::chrono_literals;
 using testing::words;
 using numbers = std::vector<int>;
 
-TEST_CASE("a spun fiber runs when it is its turn, and its value is awaited", "[fiber]") {
+TEST_CASE("spin() queues a fiber, and await() returns its value", "[fiber]") {
   run([] {
-    int seen = 0;
+    int observed = 0;
     auto f = spin([&] {
-      seen = 42;
+      observed = 42;
       return 42;
     });
     CHECK(f.state() == fiber_state::runnable);
-    CHECK(seen == 0);
+    CHECK(observed == 0);
     CHECK(f.await() == 42);
-    CHECK(seen == 42);
+    CHECK(observed == 42);
     CHECK(f.state() == fiber_state::dead);
   });
 }
 
-TEST_CASE("an exception reaches whoever awaits", "[fiber]") {
+TEST_CASE("fiber::await() throws the fiber's exception", "[fiber]") {
   run([] {
     auto f = spin([]() -> int { throw std::runtime_error("x"); });
     CHECK_THROWS_AS(f.await(), std::runtime_error);
@@ -36,7 +36,7 @@ TEST_CASE("an exception reaches whoever awaits", "[fiber]") {
   });
 }
 
-TEST_CASE("snoozing fibers take turns", "[fiber]") {
+TEST_CASE("snooze() makes fibers take turns", "[fiber]") {
   run([] {
     std::vector<int> order;
     for (int i = 0; i < 3; ++i) {
@@ -52,7 +52,7 @@ TEST_CASE("snoozing fibers take turns", "[fiber]") {
   });
 }
 
-TEST_CASE("a fiber is runnable, running, waiting and in the end dead", "[state]") {
+TEST_CASE("fiber::state() is runnable, running, waiting and finally dead", "[state]") {
   run([] {
     int turns = 0;
     auto f = spin([&turns] {
@@ -78,7 +78,7 @@ TEST_CASE("a fiber is runnable, running, waiting and in the end dead", "[state]"
   });
 }
 
-TEST_CASE("the main fiber waits like any other", "[state]") {
+TEST_CASE("run(): the main fiber waits like any other", "[state]") {
   run([] {
     const fiber_ref main = current();
     auto f = spin([main] { return main.state(); });
@@ -89,7 +89,7 @@ TEST_CASE("the main fiber waits like any other", "[state]") {
   });
 }
 
-TEST_CASE("spin never runs a fiber at once", "[order]") {
+TEST_CASE("spin() never runs a fiber at once", "[order]") {
   run([] {
     words trace;
     auto outer = spin([&] {
@@ -104,19 +104,19 @@ TEST_CASE("spin never runs a fiber at once", "[order]") {
   });
 }
 
-TEST_CASE("fibers run in the order in which they were spun", "[order]") {
+TEST_CASE("spin() queues fibers in call order", "[order]") {
   run([] {
-    numbers seen, expected;
+    numbers order, expected_order;
     for (int i = 0; i < 1000; ++i) {
-      spin([&seen, i] { seen.push_back(i); });
-      expected.push_back(i);
+      spin([&order, i] { order.push_back(i); });
+      expected_order.push_back(i);
     }
     snooze();
-    CHECK(seen == expected);
+    CHECK(order == expected_order);
   });
 }
 
-TEST_CASE("snooze goes behind everybody who is runnable", "[order]") {
+TEST_CASE("snooze() moves the fiber behind all runnable fibers", "[order]") {
   run([] {
     words trace;
     spin([&] {
@@ -131,7 +131,7 @@ TEST_CASE("snooze goes behind everybody who is runnable", "[order]") {
   });
 }
 
-TEST_CASE("a fiber spun by a fiber stands behind those that snoozed before", "[order]") {
+TEST_CASE("spin() puts a fiber behind fibers that have snoozed earlier", "[order]") {
   run([] {
     words trace;
     spin([&] {
@@ -150,19 +150,19 @@ TEST_CASE("a fiber spun by a fiber stands behind those that snoozed before", "[o
   });
 }
 
-TEST_CASE("an empty handle is a logic error to use, and false", "[handle]") {
-  const fiber_ref none;
-  CHECK(!none);
-  CHECK_THROWS_AS(none.state(), std::logic_error);
-  CHECK_THROWS_AS(none.schedule(), std::logic_error);
-  CHECK_THROWS_AS(none.raise(std::runtime_error("x")), std::logic_error);
-  CHECK_THROWS_AS(none.cancel(), std::logic_error);
-  CHECK_THROWS_AS(none.await(), std::logic_error);
+TEST_CASE("fiber_ref: an empty handle is false, and using it is a logic error", "[handle]") {
+  const fiber_ref empty;
+  CHECK(!empty);
+  CHECK_THROWS_AS(empty.state(), std::logic_error);
+  CHECK_THROWS_AS(empty.schedule(), std::logic_error);
+  CHECK_THROWS_AS(empty.raise(std::runtime_error("x")), std::logic_error);
+  CHECK_THROWS_AS(empty.cancel(), std::logic_error);
+  CHECK_THROWS_AS(empty.await(), std::logic_error);
 }
 
-TEST_CASE("fibers have names, numbers of their own, a home and a time of birth", "[handle]") {
+TEST_CASE("fiber_ref has a name, a unique number, a home thread and a birth time", "[handle]") {
   run([] {
-    const auto before = clock::now();
+    const auto start = clock::now();
     auto a = spin({.name = "alto"}, [] { return current().id(); });
     auto b = spin([] { return current().id(); });
     CHECK(a.name() == "alto");
@@ -173,13 +173,13 @@ TEST_CASE("fibers have names, numbers of their own, a home and a time of birth",
     CHECK(b.await() == b.id());
     CHECK(a.home() == std::this_thread::get_id());
     CHECK(a.spun_at() <= clock::now());
-    CHECK(a.spun_at() > before - 1min);
+    CHECK(a.spun_at() > start - 1min);
     CHECK(fiber_ref(a) == fiber_ref(a));
     CHECK(!(fiber_ref(a) == fiber_ref(b)));
   });
 }
 
-TEST_CASE("whoever awaits runs after the fiber, and gets its value", "[await]") {
+TEST_CASE("fiber::await() returns after the fiber ends, with its value", "[await]") {
   run([] {
     words trace;
     auto a = spin([&]() -> std::string {
@@ -198,7 +198,7 @@ TEST_CASE("whoever awaits runs after the fiber, and gets its value", "[await]") 
   });
 }
 
-TEST_CASE("awaiting a dead fiber is a switchpoint", "[await]") {
+TEST_CASE("fiber::await() is a switchpoint for a dead fiber too", "[await]") {
   run([] {
     auto dead = spin([] { return 3; });
     dead.await();
@@ -209,7 +209,7 @@ TEST_CASE("awaiting a dead fiber is a switchpoint", "[await]") {
   });
 }
 
-TEST_CASE("awaiters of one fiber go on in the order in which they came", "[await]") {
+TEST_CASE("fiber::await() resumes awaiters in the order of their calls", "[await]") {
   run([] {
     words trace;
     auto first = spin([&] {
@@ -231,7 +231,7 @@ TEST_CASE("awaiters of one fiber go on in the order in which they came", "[await
   });
 }
 
-TEST_CASE("a fiber that is stopped while others await it gives them that value", "[await]") {
+TEST_CASE("fiber::stop() gives its value to the awaiters", "[await]") {
   run([] {
     auto f1 = spin([] {
       sleep_for(2ms);
@@ -249,7 +249,7 @@ TEST_CASE("a fiber that is stopped while others await it gives them that value",
   });
 }
 
-TEST_CASE("awaiting oneself is a logic error", "[await]") {
+TEST_CASE("fiber::await() on the current fiber is a logic error", "[await]") {
   run([] {
     CHECK_THROWS_AS(current().await(), std::logic_error);
     auto f = spin([] { CHECK_THROWS_AS(current().await(), std::logic_error); });

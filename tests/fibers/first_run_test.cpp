@@ -26,8 +26,8 @@ constexpr std::size_t large_stack = std::size_t{16} << 20;
 
 /// Returns: which stack the caller is on.
 std::uintptr_t this_stack() {
-  const volatile char here = 0;
-  return reinterpret_cast<std::uintptr_t>(&here) / (std::size_t{128} * 1024);
+  const volatile char marker = 0;
+  return reinterpret_cast<std::uintptr_t>(&marker) / (std::size_t{128} * 1024);
 }
 
 /// Whether an ended fiber's stack goes on to the next at once.
@@ -52,49 +52,49 @@ std::size_t mapped() {
 
 }  // namespace
 
-TEST_CASE("fibers that end without waiting run on one stack, those that wait on their own",
+TEST_CASE("spin(): fibers that never wait share one stack, waiting fibers have their own",
           "[first run]") {
   run([] {
     std::vector<std::uintptr_t> stacks;
-    group all;
-    for (int i = 0; i < 100; ++i) all.spin([&stacks] { stacks.push_back(this_stack()); });
-    all.await_all();
+    group fibers;
+    for (int i = 0; i < 100; ++i) fibers.spin([&stacks] { stacks.push_back(this_stack()); });
+    fibers.await_all();
     std::sort(stacks.begin(), stacks.end());
     if (stacks_are_passed_on()) CHECK(stacks.front() == stacks.back());
     stacks.clear();
     for (int i = 0; i < 100; ++i) {
-      all.spin([&stacks] {
+      fibers.spin([&stacks] {
         stacks.push_back(this_stack());
         snooze();
         CHECK(stacks.size() == 100);
       });
     }
-    all.await_all();
+    fibers.await_all();
     std::sort(stacks.begin(), stacks.end());
     CHECK(std::adjacent_find(stacks.begin(), stacks.end()) == stacks.end());
   });
 }
 
-TEST_CASE("fibers that have begun and that have not stand in one line", "[first run]") {
+TEST_CASE("spin(): started fibers and new fibers share one run queue", "[first run]") {
   run([] {
     std::string order;
-    group all;
+    group fibers;
     for (const char name : {'a', 'b', 'c'}) {
-      all.spin([&order, name] {
+      fibers.spin([&order, name] {
         order += name;
         snooze();
         order += name;
       });
     }
     snooze();
-    all.spin([&order] { order += 'd'; });
-    all.spin([&order] { order += 'e'; });
-    all.await_all();
+    fibers.spin([&order] { order += 'd'; });
+    fibers.spin([&order] { order += 'e'; });
+    fibers.await_all();
     CHECK(order == "abcabcde");
   });
 }
 
-TEST_CASE("what a fiber is spun with may be of any size and alignment", "[first run]") {
+TEST_CASE("spin() accepts callables of any size and alignment", "[first run]") {
   struct alignas(64) aligned {
     int value;
   };
@@ -106,12 +106,12 @@ TEST_CASE("what a fiber is spun with may be of any size and alignment", "[first 
       return reinterpret_cast<std::uintptr_t>(&object);
     };
     std::array<char, 60> small{'a'};
-    std::array<char, 65> beyond{'b'};
+    std::array<char, 65> oversized{'b'};
     std::array<char, 60'000> large{'c'};
     const aligned lines{4};
     const of_a_page pages{5};
     CHECK(spin([small] { return small[0]; }).await() == 'a');
-    CHECK(spin([beyond] { return beyond[0]; }).await() == 'b');
+    CHECK(spin([oversized] { return oversized[0]; }).await() == 'b');
     CHECK(spin([large] {
             use_stack();
             return large[0];
@@ -123,77 +123,78 @@ TEST_CASE("what a fiber is spun with may be of any size and alignment", "[first 
   });
 }
 
-TEST_CASE("what a fiber holds is destroyed when it ends, on its stack and before the next begins",
+TEST_CASE("spin(): a fiber's captures are destroyed on its stack, before the next one starts",
           "[first run]") {
   run([] {
     std::string order;
     struct mark {
-      explicit mark(std::string& text, char name) : order(&text), left(name) {}
-      mark(mark&& other) noexcept : order(std::exchange(other.order, nullptr)), left(other.left) {}
+      explicit mark(std::string& text, char name) : order(&text), letter(name) {}
+      mark(mark&& other) noexcept
+          : order(std::exchange(other.order, nullptr)), letter(other.letter) {}
       mark& operator=(mark&&) = delete;
       ~mark() {
-        if (order != nullptr) *order += left;
+        if (order != nullptr) *order += letter;
       }
       std::string* order;
-      char left;
+      char letter;
     };
-    group all;
-    all.spin([&order, held = mark(order, 'A')] { order += 'a'; });
-    all.spin([&order, held = mark(order, 'B')] { order += 'b'; });
-    all.await_all();
+    group fibers;
+    fibers.spin([&order, payload = mark(order, 'A')] { order += 'a'; });
+    fibers.spin([&order, payload = mark(order, 'B')] { order += 'b'; });
+    fibers.await_all();
     CHECK(order == "aAbB");
   });
 }
 
-TEST_CASE("a fiber begins without an error number and exceptions of the one that ended before it",
+TEST_CASE("spin(): a fiber starts without errno and exceptions of the previous fiber",
           "[first run]") {
   run([] {
-    int found = -1;
-    bool caught = true;
-    group all;
-    all.spin([] {
+    int error_number = -1;
+    bool has_exception = true;
+    group fibers;
+    fibers.spin([] {
       try {
         throw std::runtime_error("of the first");
       } catch (const std::runtime_error&) {
         errno = EBADF;
       }
     });
-    all.spin([&] {
-      found = errno;
-      caught = std::current_exception() != nullptr || std::uncaught_exceptions() != 0;
+    fibers.spin([&] {
+      error_number = errno;
+      has_exception = std::current_exception() != nullptr || std::uncaught_exceptions() != 0;
     });
-    all.await_all();
-    CHECK(found == 0);
-    CHECK_FALSE(caught);
+    fibers.await_all();
+    CHECK(error_number == 0);
+    CHECK_FALSE(has_exception);
   });
 }
 
-TEST_CASE("a fiber that is interrupted before it has run ends without running", "[first run]") {
+TEST_CASE("fiber: an interruption before the first run ends the fiber without running it",
+          "[first run]") {
   run([] {
     bool ran = false;
     auto raised = spin([&ran] { ran = true; });
-    auto ended = spin([&ran] { ran = true; });
+    auto target = spin([&ran] { ran = true; });
     auto late = spin([&ran] { ran = true; });
     raised.raise(std::make_exception_ptr(std::runtime_error("early")));
-    ended.cancel();
+    target.cancel();
     CHECK_THROWS_AS(raised.await(), std::runtime_error);
-    CHECK_THROWS_AS(ended.await(), fiber_cancelled);
+    CHECK_THROWS_AS(target.await(), fiber_cancelled);
     late.await();
     CHECK(ran);
   });
 }
 
-TEST_CASE("a chain of fibers, each the parent of the next, needs one stack each while they wait",
-          "[first run]") {
+TEST_CASE("spin(): each fiber in a chain of waiting parents needs one stack", "[first run]") {
   run([] {
     const auto count = testing::scaled(10'000, 1'000);
     std::size_t deepest = 0;
     struct link {
-      std::size_t left;
+      std::size_t depth;
       std::size_t* deepest;
       void operator()() const {
         ++*deepest;
-        if (left > 0) spin(link{left - 1, deepest}).await();
+        if (depth > 0) spin(link{depth - 1, deepest}).await();
       }
     };
     spin(link{count, &deepest}).await();
@@ -202,41 +203,43 @@ TEST_CASE("a chain of fibers, each the parent of the next, needs one stack each 
 }
 
 /// Under a sanitizer the limit of the address space is exceeded from the beginning.
-TEST_CASE("each fiber that could be spun has a stack when all wait at once", "[first run]") {
+TEST_CASE("spin(): each fiber that could be spun has a stack when all wait at once",
+          "[first run]") {
   if (testing::under_asan || testing::under_tsan) return;
   run([] {
     spin([] {}).await();  // what is mapped once is
-    rlimit before{};
-    REQUIRE(::getrlimit(RLIMIT_AS, &before) == 0);
-    rlimit tight = before;
+    rlimit old_limit{};
+    REQUIRE(::getrlimit(RLIMIT_AS, &old_limit) == 0);
+    rlimit tight = old_limit;
     tight.rlim_cur = mapped() + (std::size_t{600} << 20);
     REQUIRE(::setrlimit(RLIMIT_AS, &tight) == 0);
-    group all;
+    group fibers;
     std::size_t spun = 0;
-    std::size_t waiting = 0;
+    std::size_t waiters = 0;
     bool refused = false;
     try {
       for (; spun < 100'000; ++spun) {
-        all.spin([&waiting] {
+        fibers.spin([&waiters] {
           use_stack();
-          ++waiting;
+          ++waiters;
           sleep();
         });
       }
     } catch (const stack_unavailable&) {
       refused = true;
     }
-    ::setrlimit(RLIMIT_AS, &before);
+    ::setrlimit(RLIMIT_AS, &old_limit);
     CHECK(refused);
     snooze();
     CHECK(spun > 1'000);
-    CHECK(waiting == spun);
-    all.cancel();
-    all.await_all();
+    CHECK(waiters == spun);
+    fibers.cancel();
+    fibers.await_all();
   });
 }
 
-TEST_CASE("the stacks of fibers that end are used again, and large ones go back", "[first run]") {
+TEST_CASE("spin() reuses the stacks of ended fibers, and large stacks are released",
+          "[first run]") {
   run([] {
     const auto spin_both = [] {
       const auto waits = [] {
@@ -248,27 +251,27 @@ TEST_CASE("the stacks of fibers that end are used again, and large ones go back"
     };
     spin_both();
     sleep_for(1ms);
-    const std::size_t before = mapped();
+    const std::size_t start = mapped();
     for (int i = 0; i < 200; ++i) spin_both();
-    CHECK(mapped() < before + 2 * large_stack);
+    CHECK(mapped() < start + 2 * large_stack);
     sleep_for(1ms);
-    CHECK(mapped() < before + large_stack);
+    CHECK(mapped() < start + large_stack);
   });
 }
 
-TEST_CASE("a large stack goes back though its thread never rests", "[first run]") {
+TEST_CASE("spin(): a large stack is released though its thread is never idle", "[first run]") {
   run([] {
     auto sleeper = spin([] { sleep_for(1h); });
     snooze();
-    const std::size_t before = mapped();
+    const std::size_t start = mapped();
     spin({.stack_size = large_stack}, [] {}).await();
     for (int i = 0; i < 200; ++i) snooze();
-    CHECK(mapped() < before + large_stack);
+    CHECK(mapped() < start + large_stack);
     sleeper.cancel();
   });
 }
 
-TEST_CASE("what a fiber with a large stack returns or throws goes with the last handle",
+TEST_CASE("spin(): the result of a fiber with a large stack lives until the last handle is gone",
           "[first run]") {
   const auto value = std::make_shared<int>(1);
   const auto returns = [&value] { return value; };
@@ -280,8 +283,8 @@ TEST_CASE("what a fiber with a large stack returns or throws goes with the last 
     CHECK_THROWS(spin(large, throws).await());
     CHECK(value.use_count() == 1);
     {
-      const fiber_ref kept = spin(large, returns);
-      kept.await();
+      const fiber_ref handle = spin(large, returns);
+      handle.await();
       CHECK(value.use_count() == 2);
     }
     CHECK(value.use_count() == 1);

@@ -17,7 +17,8 @@ using testing::note;
 using testing::second_error;
 using testing::words;
 
-TEST_CASE("a fiber can be spun into its parent's group, but not once the group ends", "[group]") {
+TEST_CASE("group::spin() works from the group's own fibers, but not once the group ends",
+          "[group]") {
   run([] {
     bool early = false;
     bool late = false;
@@ -45,7 +46,7 @@ TEST_CASE("a fiber can be spun into its parent's group, but not once the group e
   });
 }
 
-TEST_CASE("a group waits for all of its fibers", "[group]") {
+TEST_CASE("group::await_all() waits for all of the group's fibers", "[group]") {
   run([] {
     int sum = 0;
     group voices;
@@ -63,7 +64,8 @@ TEST_CASE("a group waits for all of its fibers", "[group]") {
   });
 }
 
-TEST_CASE("awaiting an empty group returns, and throws a pending interruption", "[group]") {
+TEST_CASE("group::await_all() on an empty group returns, or throws a pending interruption",
+          "[group]") {
   run([] {
     group voices;
     voices.await_all();
@@ -72,7 +74,8 @@ TEST_CASE("awaiting an empty group returns, and throws a pending interruption", 
   });
 }
 
-TEST_CASE("the first failure of a group ends the rest and is rethrown unchanged", "[group]") {
+TEST_CASE("group::await_all() cancels the rest at the first failure, and rethrows it unchanged",
+          "[group]") {
   run([] {
     words trace;
     group voices;
@@ -103,7 +106,7 @@ TEST_CASE("the first failure of a group ends the rest and is rethrown unchanged"
   });
 }
 
-TEST_CASE("a failure of a group interrupts its owner elsewhere, and is told once", "[group]") {
+TEST_CASE("group: a failure interrupts the owner at any switchpoint, and only once", "[group]") {
   run([] {
     group voices;
     bool ended = false;
@@ -125,7 +128,7 @@ TEST_CASE("a failure of a group interrupts its owner elsewhere, and is told once
   });
 }
 
-TEST_CASE("a group is used again after its failure was rethrown", "[group]") {
+TEST_CASE("group can be used again after await_all() has thrown its failure", "[group]") {
   run([] {
     group voices;
     for (int round = 0; round < 3; ++round) {
@@ -145,14 +148,14 @@ TEST_CASE("a group is used again after its failure was rethrown", "[group]") {
       CHECK_THROWS_AS(voices.await_all(), first_error);
       CHECK(ended);
     }
-    int done = 0;
-    voices.spin([&] { ++done; });
+    int count = 0;
+    voices.spin([&] { ++count; });
     voices.await_all();
-    CHECK(done == 1);
+    CHECK(count == 1);
   });
 }
 
-TEST_CASE("a group is used again after its failure was thrown elsewhere", "[group]") {
+TEST_CASE("group can be used again after another switchpoint has thrown its failure", "[group]") {
   run([] {
     group voices;
     for (int round = 0; round < 3; ++round) {
@@ -176,12 +179,12 @@ TEST_CASE("a group is used again after its failure was thrown elsewhere", "[grou
   });
 }
 
-TEST_CASE("a group ends its fibers when it is left, and borrowed locals stay valid till then",
+TEST_CASE("group: the destructor ends the fibers, and borrowed locals stay valid until then",
           "[group]") {
   run([] {
     words trace;
     {
-      std::vector<int> borrowed(100, 1);
+      std::vector<int> numbers(100, 1);
       group voices;
       for (int i = 0; i < 3; ++i) {
         voices.spin([&] {
@@ -189,8 +192,8 @@ TEST_CASE("a group ends its fibers when it is left, and borrowed locals stay val
             sleep();
           } catch (const cancelled&) {
             sleep_for(1ms);
-            borrowed.push_back(static_cast<int>(borrowed.size()));
-            trace.push_back(std::to_string(borrowed.size()));
+            numbers.push_back(static_cast<int>(numbers.size()));
+            trace.push_back(std::to_string(numbers.size()));
             throw;
           }
         });
@@ -202,7 +205,7 @@ TEST_CASE("a group ends its fibers when it is left, and borrowed locals stay val
   });
 }
 
-TEST_CASE("a group that is left by an exception ends its fibers too", "[group]") {
+TEST_CASE("group: the destructor ends the fibers when an exception leaves its scope", "[group]") {
   run([] {
     words trace;
     const auto leave = [&] {
@@ -219,7 +222,7 @@ TEST_CASE("a group that is left by an exception ends its fibers too", "[group]")
   });
 }
 
-TEST_CASE("a group that is left is waited for, whatever is raised meanwhile", "[group]") {
+TEST_CASE("group: the destructor waits for its fibers in spite of interruptions", "[group]") {
   run([] {
     bool cleaned = false;
     auto owner = spin([&] {
@@ -245,7 +248,7 @@ TEST_CASE("a group that is left is waited for, whatever is raised meanwhile", "[
   });
 }
 
-TEST_CASE("a failure that a group could not tell is thrown at its owner's next switchpoint",
+TEST_CASE("group: a failure found by the destructor is thrown at the owner's next switchpoint",
           "[group]") {
   run([] {
     {
@@ -258,34 +261,34 @@ TEST_CASE("a failure that a group could not tell is thrown at its owner's next s
   });
 }
 
-TEST_CASE("cancelling a group reaches its fibers, not its owner; more can be spun", "[group]") {
+TEST_CASE("group::cancel() cancels the fibers, not the owner; more can be spun", "[group]") {
   run([] {
     group voices;
-    int ended = 0;
+    int ends = 0;
     for (int i = 0; i < 3; ++i) {
       voices.spin([&] {
         try {
           sleep();
-        } catch (const cancelled& how) {
-          if (std::string(how.reason()) == "the piece is over") ++ended;
+        } catch (const cancelled& error) {
+          if (std::string(error.reason()) == "the piece is over") ++ends;
           throw;
         }
       });
     }
     snooze();
     voices.cancel("the piece is over");
-    CHECK(ended == 0);
+    CHECK(ends == 0);
     snooze();
-    CHECK(ended == 3);
+    CHECK(ends == 3);
     voices.await_all();
-    bool more = false;
-    voices.spin([&] { more = true; });
+    bool respawned = false;
+    voices.spin([&] { respawned = true; });
     voices.await_all();
-    CHECK(more);
+    CHECK(respawned);
   });
 }
 
-TEST_CASE("only its owner may await a group", "[group]") {
+TEST_CASE("group::await_all() throws unless the owner calls it", "[group]") {
   run([] {
     group voices;
     auto f = spin([&] { CHECK_THROWS_AS(voices.await_all(), std::logic_error); });
@@ -293,7 +296,7 @@ TEST_CASE("only its owner may await a group", "[group]") {
   });
 }
 
-TEST_CASE("await_all does not wait for transient fibers, the group's end does", "[group]") {
+TEST_CASE("group::await_all() does not wait for transient fibers; the destructor does", "[group]") {
   run([] {
     bool ended = false;
     {
@@ -315,7 +318,7 @@ TEST_CASE("await_all does not wait for transient fibers, the group's end does", 
   });
 }
 
-TEST_CASE("an interrupted await_all leaves its fibers running", "[group]") {
+TEST_CASE("group::await_all() leaves the fibers running when it is interrupted", "[group]") {
   run([] {
     fiber_ref slow;
     auto owner = spin([&] {
@@ -336,7 +339,7 @@ TEST_CASE("an interrupted await_all leaves its fibers running", "[group]") {
   });
 }
 
-TEST_CASE("a group within a fiber of a group ends with it", "[group]") {
+TEST_CASE("group: a nested group ends with the fiber that owns it", "[group]") {
   run([] {
     words trace;
     {
@@ -356,12 +359,12 @@ TEST_CASE("a group within a fiber of a group ends with it", "[group]") {
   });
 }
 
-TEST_CASE("a group may be ended by one of its own fibers, or by a child of one", "[group]") {
+TEST_CASE("group: one of its own fibers, or a child of one, may destroy it", "[group]") {
   for (const bool by_grandchild : {false, true}) {
     run([&] {
-      auto shared = std::make_shared<group>();
+      auto owner = std::make_shared<group>();
       bool other_ended = false;
-      shared->spin([&other_ended] {
+      owner->spin([&other_ended] {
         try {
           sleep();
         } catch (const cancelled&) {
@@ -369,8 +372,8 @@ TEST_CASE("a group may be ended by one of its own fibers, or by a child of one",
           throw;
         }
       });
-      auto ending = shared->spin([&other_ended, by_grandchild, shared]() mutable {
-        auto end = [&other_ended, last = std::move(shared)]() mutable {
+      auto ending = owner->spin([&other_ended, by_grandchild, owner]() mutable {
+        auto end = [&other_ended, last = std::move(owner)]() mutable {
           last.reset();
           CHECK(other_ended);
         };
@@ -378,11 +381,11 @@ TEST_CASE("a group may be ended by one of its own fibers, or by a child of one",
         if (by_grandchild) {
           spin(std::move(end)).await();
         } else {
-          auto now = std::move(end);
-          now();
+          auto victim = std::move(end);
+          victim();
         }
       });
-      shared.reset();
+      owner.reset();
       if (by_grandchild) {
         CHECK_THROWS_AS(ending.await(), fiber_cancelled);
       } else {
@@ -392,11 +395,11 @@ TEST_CASE("a group may be ended by one of its own fibers, or by a child of one",
   }
 }
 
-TEST_CASE("a thousand fibers that sleep for ever are ended at once by their group", "[group]") {
+TEST_CASE("group: the destructor ends a thousand endlessly sleeping fibers at once", "[group]") {
   run([] {
     constexpr int fibers = 1'000;
     int rounds = 0;
-    int ended = 0;
+    int ends = 0;
     int rounds_at_end = 0;
     {
       group voices;
@@ -408,7 +411,7 @@ TEST_CASE("a thousand fibers that sleep for ever are ended at once by their grou
               ++rounds;
             }
           } catch (const cancelled&) {
-            ++ended;
+            ++ends;
             throw;
           }
         });
@@ -416,7 +419,7 @@ TEST_CASE("a thousand fibers that sleep for ever are ended at once by their grou
       while (rounds < fibers) sleep_for(5ms);
       rounds_at_end = rounds;
     }
-    CHECK(ended == fibers);
+    CHECK(ends == fibers);
     CHECK(rounds == rounds_at_end);
     suspend();
   });

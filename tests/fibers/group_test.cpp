@@ -21,9 +21,9 @@ namespace {
 
 /// What this thread has used: other processes do not make it more.
 std::chrono::nanoseconds processor_time() {
-  timespec used{};
-  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
-  return std::chrono::seconds(used.tv_sec) + std::chrono::nanoseconds(used.tv_nsec);
+  timespec processor{};
+  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &processor);
+  return std::chrono::seconds(processor.tv_sec) + std::chrono::nanoseconds(processor.tv_nsec);
 }
 
 std::string text_of(const std::exception_ptr& error) {
@@ -35,195 +35,200 @@ std::string text_of(const std::exception_ptr& error) {
 }
 
 struct waits_when_moved {
-  explicit waits_when_moved(int& runs, std::shared_ptr<int> held)
-      : count(&runs), what(std::move(held)) {}
+  explicit waits_when_moved(int& runs, std::shared_ptr<int> payload)
+      : count(&runs), payload_(std::move(payload)) {}
   waits_when_moved(waits_when_moved&& other) noexcept
-      : count(other.count), what(std::move(other.what)) {
+      : count(other.count), payload_(std::move(other.payload_)) {
     sleep_for(2ms);
   }
   void operator()() const { ++*count; }
   int* count;
-  std::shared_ptr<int> what;
+  std::shared_ptr<int> payload_;
 };
 
 }  // namespace
 
-TEST_CASE("a group with a limit never has more fibers than that", "[limit]") {
+TEST_CASE("group: the limit bounds the number of fibers at a time", "[limit]") {
   run([] {
-    int now = 0;
-    int most = 0;
-    int done = 0;
-    group limited{3};
+    int running_fibers = 0;
+    int peak = 0;
+    int ended_fibers = 0;
+    group workers{3};
     for (int i = 0; i < 20; ++i) {
-      limited.spin([&] {
-        most = std::max(most, ++now);
+      workers.spin([&] {
+        peak = std::max(peak, ++running_fibers);
         sleep_for(1ms);
-        --now;
-        ++done;
+        --running_fibers;
+        ++ended_fibers;
       });
-      CHECK(limited.size() <= 3);
+      CHECK(workers.size() <= 3);
     }
-    limited.await_all();
-    CHECK(most == 3);
-    CHECK(done == 20);
+    workers.await_all();
+    CHECK(peak == 3);
+    CHECK(ended_fibers == 20);
   });
 }
 
-TEST_CASE("those who wait for room get it in their order", "[limit]") {
+TEST_CASE("group::spin() gives room to waiting callers in their order", "[limit]") {
   run([] {
     std::vector<int> order;
-    group limited{1};
+    group workers{1};
     group spinners;
     for (int i = 0; i < 5; ++i) {
       spinners.spin([&, i] {
-        limited.spin([&, i] {
+        workers.spin([&, i] {
           order.push_back(i);
           snooze();
         });
       });
     }
     spinners.await_all();
-    limited.await_all();
+    workers.await_all();
     CHECK(order == std::vector{0, 1, 2, 3, 4});
   });
 }
 
-TEST_CASE("waiting for room can be interrupted, and the room goes to the next", "[limit]") {
+TEST_CASE("group::spin() can be interrupted while it waits, and the next caller gets the room",
+          "[limit]") {
   run([] {
     bool first_ran = false;
     bool second_ran = false;
-    group limited{1};
-    auto blocker = limited.spin([] { suspend<int>(); });
+    group workers{1};
+    auto blocker = workers.spin([] { suspend<int>(); });
     group spinners;
-    auto first = spinners.spin([&] { limited.spin([&] { first_ran = true; }); });
-    auto second = spinners.spin([&] { limited.spin([&] { second_ran = true; }); });
+    auto first = spinners.spin([&] { workers.spin([&] { first_ran = true; }); });
+    auto second = spinners.spin([&] { workers.spin([&] { second_ran = true; }); });
     snooze();
     first.cancel();
     blocker.schedule(1);
     spinners.await_all();
-    limited.await_all();
+    workers.await_all();
     CHECK_FALSE(first_ran);
     CHECK(second_ran);
   });
 }
 
-TEST_CASE("room that a failed spin gave up goes to the next", "[limit]") {
+TEST_CASE("group::spin() passes its room on when it fails", "[limit]") {
   run([] {
     bool ran = false;
-    group limited{1};
-    auto blocker = limited.spin([] { suspend<int>(); });
+    group workers{1};
+    auto blocker = workers.spin([] { suspend<int>(); });
     group spinners;
     auto first = spinners.spin(
-        [&] { CHECK_THROWS_AS(limited.spin({.stack_size = 1}, [] {}), std::invalid_argument); });
-    spinners.spin([&] { limited.spin([&] { ran = true; }); });
+        [&] { CHECK_THROWS_AS(workers.spin({.stack_size = 1}, [] {}), std::invalid_argument); });
+    spinners.spin([&] { workers.spin([&] { ran = true; }); });
     snooze();
     blocker.schedule(1);
     spinners.await_all();
-    limited.await_all();
+    workers.await_all();
     CHECK(ran);
   });
 }
 
-TEST_CASE("who waits for room in a group that ends is cancelled", "[limit]") {
+TEST_CASE("group::spin() is cancelled when the group ends while it waits for room", "[limit]") {
   run([] {
-    bool told = false;
+    bool was_cancelled = false;
     group spinners;
     {
-      group limited{1};
-      limited.spin([] { sleep(); });
+      group workers{1};
+      workers.spin([] { sleep(); });
       spinners.spin([&] {
         try {
-          limited.spin([] {});
+          workers.spin([] {});
         } catch (const cancelled&) {
-          told = true;
+          was_cancelled = true;
         }
       });
       snooze();
     }
     spinners.await_all();
-    CHECK(told);
+    CHECK(was_cancelled);
   });
 }
 
-TEST_CASE("a fiber whose group ends while its callable is moved is refused", "[group]") {
+TEST_CASE("group::spin() is refused if the group ends while the callable is moved", "[group]") {
   run([] {
     int runs = 0;
-    const auto held = std::make_shared<int>();
-    std::shared_ptr<group> joined;
+    const auto payload = std::make_shared<int>();
+    std::shared_ptr<group> members;
     auto owner = spin([&] {
-      joined = std::make_shared<group>();
+      members = std::make_shared<group>();
       sleep_for(1ms);
     });
     snooze();
     auto spinner = spin([&] {
-      waits_when_moved body(runs, held);
-      CHECK_THROWS_AS(joined->spin(std::move(body)), cancelled);
+      waits_when_moved body(runs, payload);
+      CHECK_THROWS_AS(members->spin(std::move(body)), cancelled);
     });
     spinner.await();
     owner.await();
     snooze();
     CHECK(runs == 0);
-    CHECK(held.use_count() == 1);
+    CHECK(payload.use_count() == 1);
   });
 }
 
-TEST_CASE("a group that is gone when a callable has been moved is not looked at", "[group]") {
+TEST_CASE("group::spin() does not touch a group that was destroyed while the callable moved",
+          "[group]") {
   const bool limited = GENERATE(false, true);
   run([&] {
     int runs = 0;
-    const auto held = std::make_shared<int>();
-    auto joined = limited ? std::make_unique<group>(2) : std::make_unique<group>();
+    const auto payload = std::make_shared<int>();
+    auto members = limited ? std::make_unique<group>(2) : std::make_unique<group>();
     auto spinner = spin([&] {
-      waits_when_moved body(runs, held);
-      CHECK_THROWS_AS(joined->spin(std::move(body)), cancelled);
+      waits_when_moved body(runs, payload);
+      CHECK_THROWS_AS(members->spin(std::move(body)), cancelled);
     });
     snooze();
-    joined.reset();
+    members.reset();
     spinner.await();
     CHECK(runs == 0);
-    CHECK(held.use_count() == 1);
+    CHECK(payload.use_count() == 1);
   });
 }
 
-TEST_CASE("a group may be gone when what its fiber's child inherits has been copied", "[group]") {
+TEST_CASE("group::spin() copes with a group destroyed while inherited values are copied",
+          "[group]") {
   struct waits_when_copied {
     waits_when_copied() = default;
     waits_when_copied(const waits_when_copied& /*other*/) { sleep_for(2ms); }
   };
   run([] {
     const fiber_local<waits_when_copied> local(inherited);
-    auto joined = std::make_unique<group>();
+    auto members = std::make_unique<group>();
     bool refused = false;
     auto spinner = spin([&] {
       *local;
       try {
-        joined->spin([] {});
+        members->spin([] {});
       } catch (const cancelled&) {
         refused = true;
       }
     });
     snooze();
-    joined.reset();
+    members.reset();
     spinner.await();
     CHECK(refused);
   });
 }
 
-TEST_CASE("a fiber may end its group while it moves what it spins there", "[group]") {
+TEST_CASE("group::spin(): a callable's move constructor may destroy the group", "[group]") {
   struct ends_it_when_moved {
-    explicit ends_it_when_moved(std::unique_ptr<group>& which) : ended(&which) {}
-    ends_it_when_moved(ends_it_when_moved&& other) noexcept : ended(other.ended) { ended->reset(); }
+    explicit ends_it_when_moved(std::unique_ptr<group>& target) : target_(&target) {}
+    ends_it_when_moved(ends_it_when_moved&& other) noexcept : target_(other.target_) {
+      target_->reset();
+    }
     void operator()() const {}
-    std::unique_ptr<group>* ended;
+    std::unique_ptr<group>* target_;
   };
   const bool limited = GENERATE(false, true);
   run([&] {
-    auto joined = limited ? std::make_unique<group>(2) : std::make_unique<group>();
+    auto members = limited ? std::make_unique<group>(2) : std::make_unique<group>();
     bool refused = false;
-    joined->spin([&] {
-      ends_it_when_moved body(joined);
+    members->spin([&] {
+      ends_it_when_moved body(members);
       try {
-        joined->spin(std::move(body));
+        members->spin(std::move(body));
       } catch (const cancelled&) {
         refused = true;
       }
@@ -233,11 +238,11 @@ TEST_CASE("a fiber may end its group while it moves what it spins there", "[grou
   });
 }
 
-TEST_CASE("a group without room for one is refused", "[limit]") {
+TEST_CASE("group: a limit of zero is refused", "[limit]") {
   run([] { CHECK_THROWS_AS(group{0}, std::invalid_argument); });
 }
 
-TEST_CASE("a group without a limit does not switch in spin", "[limit]") {
+TEST_CASE("group::spin() does not switch in a group without a limit", "[limit]") {
   run([] {
     bool ran = false;
     group open;
@@ -247,7 +252,7 @@ TEST_CASE("a group without a limit does not switch in spin", "[limit]") {
   });
 }
 
-TEST_CASE("next tells who has ended, in the order of their ends", "[next]") {
+TEST_CASE("group::next() returns fibers in the order of their ends", "[next]") {
   run([] {
     group open;
     auto slow = open.spin([] { sleep_for(20ms); });
@@ -262,7 +267,7 @@ TEST_CASE("next tells who has ended, in the order of their ends", "[next]") {
   });
 }
 
-TEST_CASE("next tells of those that ended before it was called", "[next]") {
+TEST_CASE("group::next() returns fibers that ended before the call", "[next]") {
   run([] {
     group open;
     auto first = open.spin([] {});
@@ -274,23 +279,22 @@ TEST_CASE("next tells of those that ended before it was called", "[next]") {
   });
 }
 
-TEST_CASE("next does not tell of those to which nobody has a handle", "[next]") {
+TEST_CASE("group::next() skips fibers that have no handle", "[next]") {
   run([] {
     group open;
     open.spin([] {});
     {
       auto dropped = open.spin([] {});
     }
-    auto kept = open.spin([] { sleep_for(1ms); });
+    auto handle = open.spin([] { sleep_for(1ms); });
     open.spin([] { sleep_for(2ms); });
-    CHECK(open.next() == kept);
+    CHECK(open.next() == handle);
     CHECK_FALSE(open.next());
     CHECK(open.size() == 0);
   });
 }
 
-TEST_CASE("a handle that is dropped after the end takes its fiber from those next tells of",
-          "[next]") {
+TEST_CASE("group::next() skips an ended fiber whose handle was dropped", "[next]") {
   run([] {
     group open;
     auto first = open.spin([] {});
@@ -302,20 +306,19 @@ TEST_CASE("a handle that is dropped after the end takes its fiber from those nex
   });
 }
 
-TEST_CASE("handles that outlive their group are as good as any", "[next]") {
+TEST_CASE("group: handles that outlive their group stay usable", "[next]") {
   run([] {
-    fiber<int> kept;
+    fiber<int> handle;
     {
       group open;
-      kept = open.spin([] { return 7; });
+      handle = open.spin([] { return 7; });
       open.await_all();
     }
-    CHECK(kept.await() == 7);
+    CHECK(handle.await() == 7);
   });
 }
 
-TEST_CASE("next throws the first failure as soon as it is known, and then tells of the rest",
-          "[next]") {
+TEST_CASE("group::next() throws the first failure at once, and then returns the rest", "[next]") {
   run([] {
     group open;
     auto stubborn = open.spin([] {
@@ -329,9 +332,9 @@ TEST_CASE("next throws the first failure as soon as it is known, and then tells 
       sleep_for(5ms);
       throw std::runtime_error("first");
     });
-    const auto begun = clock::now();
+    const auto start = clock::now();
     CHECK_THROWS_WITH(open.next(), "first");
-    CHECK(clock::now() - begun < 20ms);
+    CHECK(clock::now() - start < 20ms);
     CHECK(open.next() == failing);
     CHECK(open.next() == stubborn);
     CHECK_FALSE(open.next());
@@ -339,7 +342,7 @@ TEST_CASE("next throws the first failure as soon as it is known, and then tells 
   });
 }
 
-TEST_CASE("next waits for transient fibers no longer than for anything else", "[next]") {
+TEST_CASE("group::next() does not wait for transient fibers", "[next]") {
   run([] {
     group open;
     auto helper = open.spin({.transient = true}, [] { sleep(); });
@@ -349,7 +352,7 @@ TEST_CASE("next waits for transient fibers no longer than for anything else", "[
   });
 }
 
-TEST_CASE("an interrupted next loses nothing", "[next]") {
+TEST_CASE("group::next() loses no fiber when it is interrupted", "[next]") {
   run([] {
     group open;
     auto worker = open.spin([] { sleep_for(10ms); });
@@ -358,23 +361,23 @@ TEST_CASE("an interrupted next loses nothing", "[next]") {
   });
 }
 
-TEST_CASE("only its owner may ask a group for the next", "[next]") {
+TEST_CASE("group::next() throws unless the owner calls it", "[next]") {
   run([] {
     group open;
-    auto other = spin([&] { CHECK_THROWS_AS(open.next(), std::logic_error); });
-    other.await();
+    auto stranger = spin([&] { CHECK_THROWS_AS(open.next(), std::logic_error); });
+    stranger.await();
   });
 }
 
-TEST_CASE("a group tells all that failed, the first one first", "[failures]") {
+TEST_CASE("group::failures() lists all failures, the first one first", "[failures]") {
   run([] {
     group open;
-    for (const char* each : {"one", "two", "three"}) {
-      open.spin([each] {
+    for (const char* text : {"one", "two", "three"}) {
+      open.spin([text] {
         try {
           sleep();
         } catch (const cancelled&) {
-          throw std::runtime_error(each);
+          throw std::runtime_error(text);
         }
       });
     }
@@ -382,14 +385,14 @@ TEST_CASE("a group tells all that failed, the first one first", "[failures]") {
     CHECK(open.failures().empty());
     CHECK_THROWS_WITH(open.await_all(), "zero");
     std::vector<std::string> texts;
-    for (const auto& each : open.failures()) texts.push_back(text_of(each));
+    for (const auto& failure : open.failures()) texts.push_back(text_of(failure));
     CHECK(texts == std::vector<std::string>{"zero", "one", "two", "three"});
     // They were told of by the group: nobody else is.
     snooze();
   });
 }
 
-TEST_CASE("a new round with a failure forgets those of the last", "[failures]") {
+TEST_CASE("group::failures() is cleared by the first failure of a new round", "[failures]") {
   run([] {
     group open;
     open.spin([] { throw std::runtime_error("old"); });
@@ -404,53 +407,53 @@ TEST_CASE("a new round with a failure forgets those of the last", "[failures]") 
   });
 }
 
-TEST_CASE("ending a tree of depth 5 and fan-out 3 runs all 364 destructors, leaves first",
+TEST_CASE("group: a tree of depth 5 and fan-out 3 runs all 364 destructors, leaves first",
           "[tree]") {
   run([] {
     struct counted {
-      int* ended;
+      int* ends;
       std::vector<int>* depths;
       int depth;
       ~counted() {
-        ++*ended;
+        ++*ends;
         depths->push_back(depth);
       }
     };
-    int ended = 0;
+    int ends = 0;
     std::vector<int> depths;
     struct tree {
-      static void grow(int depth, int* ended, std::vector<int>* depths) {
-        const counted self{ended, depths, depth};
+      static void grow(int depth, int* ends, std::vector<int>* depths) {
+        const counted self{ends, depths, depth};
         group children;
         if (depth < 5) {
-          for (int i = 0; i < 3; ++i) children.spin([=] { grow(depth + 1, ended, depths); });
+          for (int i = 0; i < 3; ++i) children.spin([=] { grow(depth + 1, ends, depths); });
         }
         sleep();
       }
     };
-    auto root = spin([&] { tree::grow(0, &ended, &depths); });
+    auto root = spin([&] { tree::grow(0, &ends, &depths); });
     sleep_for(5ms);
-    const auto begun = processor_time();
+    const auto start = processor_time();
     root.cancel();
     CHECK_THROWS_AS(root.await(), fiber_cancelled);
-    CHECK(processor_time() - begun < (testing::under_tsan ? 1s : 100ms));
-    CHECK(ended == 364);
+    CHECK(processor_time() - start < (testing::under_tsan ? 1s : 100ms));
+    CHECK(ends == 364);
     CHECK(std::is_sorted(depths.begin(), depths.end(), std::greater<>()));
   });
 }
 
-TEST_CASE("a thousand fibers that loop on a short sleep all end when they are told", "[tree]") {
+TEST_CASE("group: a thousand fibers that loop on a short sleep all end when cancelled", "[tree]") {
   run([] {
-    int ended = 0;
-    const auto begun = clock::now();
+    int ends = 0;
+    const auto start = clock::now();
     {
-      group all;
+      group looping;
       for (int i = 0; i < 1'000; ++i) {
-        all.spin([&] {
+        looping.spin([&] {
           struct counted {
-            int& ended;
-            ~counted() { ++ended; }
-          } counting{ended};
+            int& ends;
+            ~counted() { ++ends; }
+          } counting{ends};
           for (;;) {
             try {
               sleep_for(10ms);
@@ -460,23 +463,24 @@ TEST_CASE("a thousand fibers that loop on a short sleep all end when they are to
         });
       }
       sleep_for(25ms);
-      all.cancel();
-      all.await_all();
+      looping.cancel();
+      looping.await_all();
     }
-    CHECK(ended == 1'000);
-    CHECK(clock::now() - begun < 2s);
+    CHECK(ends == 1'000);
+    CHECK(clock::now() - start < 2s);
   });
 }
 
-TEST_CASE("room that was promised to somebody is not taken by who comes later", "[group][limit]") {
+TEST_CASE("group::spin() never takes room that is reserved for an earlier caller",
+          "[group][limit]") {
   run([] {
     group one_at_a_time{1};
-    int inside = 0;
-    int most = 0;
+    int occupants = 0;
+    int peak = 0;
     const auto work = [&] {
-      most = std::max(most, ++inside);
+      peak = std::max(peak, ++occupants);
       for (int i = 0; i < 5; ++i) snooze();
-      --inside;
+      --occupants;
     };
     auto first = one_at_a_time.spin(work);
     auto second = spin([&] { one_at_a_time.spin(work); });
@@ -485,17 +489,17 @@ TEST_CASE("room that was promised to somebody is not taken by who comes later", 
     one_at_a_time.spin(work);
     second.await();
     one_at_a_time.await_all();
-    CHECK(most == 1);
+    CHECK(peak == 1);
   });
 }
 
-TEST_CASE("a group that its own fiber ends when its owner is over is ended once", "[group]") {
+TEST_CASE("group: a fiber may destroy the group of its ending owner, which ends once", "[group]") {
   run([] {
     bool all_over = false;
     auto owner = spin([&] {
-      auto shared = std::make_shared<group>();
-      shared->spin([shared] { sleep(); });
-      shared->spin([&] {
+      auto members = std::make_shared<group>();
+      members->spin([members] { sleep(); });
+      members->spin([&] {
         try {
           sleep();
         } catch (const cancelled&) {
@@ -511,35 +515,36 @@ TEST_CASE("a group that its own fiber ends when its owner is over is ended once"
   });
 }
 
-TEST_CASE("a group that is made by a capture's destructor does not outlive the fiber", "[group]") {
+TEST_CASE("group: one created by a capture's destructor does not outlive the fiber", "[group]") {
   run([] {
-    bool over = false;
+    bool was_run = false;
     struct late {
-      std::unique_ptr<group>* made;
-      bool* over;
-      late(std::unique_ptr<group>* into, bool* told) noexcept : made(into), over(told) {}
-      late(late&& other) noexcept : made(std::exchange(other.made, nullptr)), over(other.over) {}
+      std::unique_ptr<group>* slot;
+      bool* flag;
+      late(std::unique_ptr<group>* target, bool* notified) noexcept
+          : slot(target), flag(notified) {}
+      late(late&& other) noexcept : slot(std::exchange(other.slot, nullptr)), flag(other.flag) {}
       ~late() {
-        if (made == nullptr) return;
-        *made = std::make_unique<group>();
-        (*made)->spin([told = over] {
+        if (slot == nullptr) return;
+        *slot = std::make_unique<group>();
+        (*slot)->spin([notified = flag] {
           struct note {
-            bool* told;
-            ~note() { *told = true; }
-          } noting{told};
+            bool* notified;
+            ~note() { *notified = true; }
+          } noting{notified};
           sleep();
         });
         snooze();
       }
     };
     std::unique_ptr<group> escaped;
-    spin([kept = late(&escaped, &over)] {}).await();
-    CHECK(over);
+    spin([payload = late(&escaped, &was_run)] {}).await();
+    CHECK(was_run);
     escaped.reset();
   });
 }
 
-TEST_CASE("next tells of no failed fiber to which nobody has a handle", "[next]") {
+TEST_CASE("group::next() skips a failed fiber that has no handle", "[next]") {
   run([] {
     group open;
     open.spin([] { throw std::runtime_error("one"); });
@@ -549,27 +554,27 @@ TEST_CASE("next tells of no failed fiber to which nobody has a handle", "[next]"
   });
 }
 
-TEST_CASE("room counts as taken while what is spun is made", "[limit]") {
+TEST_CASE("group::spin() counts the room as taken while the callable is moved", "[limit]") {
   run([] {
     struct slow_copy {
       slow_copy() = default;
       slow_copy(const slow_copy&) { snooze(); }
     };
     const fiber_local<slow_copy> slow(inherited);
-    group limited{1};
-    std::size_t most = 0;
+    group workers{1};
+    std::size_t peak = 0;
     group spinners;
     for (int i = 0; i < 3; ++i) {
       spinners.spin([&] {
         slow.get();
-        limited.spin([&] {
-          most = std::max(most, limited.size());
+        workers.spin([&] {
+          peak = std::max(peak, workers.size());
           snooze();
         });
       });
     }
     spinners.await_all();
-    limited.await_all();
-    CHECK(most == 1);
+    workers.await_all();
+    CHECK(peak == 1);
   });
 }

@@ -29,15 +29,15 @@ struct counted {
 
 }  // namespace
 
-TEST_CASE("an inherited value follows a request on every way to another thread",
+TEST_CASE("inherited fiber_local: a value follows a request on every way to another thread",
           "[fiber_local][inherited][thread]") {
   run_here([] {
     *request = "GET /";
-    thread other([] { sleep(); });
-    CHECK(other.spin([] { return *request; }).await() == "GET /");
-    CHECK(other.call([] { return *request; }) == "GET /");
+    thread worker([] { sleep(); });
+    CHECK(worker.spin([] { return *request; }).await() == "GET /");
+    CHECK(worker.call([] { return *request; }) == "GET /");
     promise<std::string> posted;
-    other.post([&] { posted.set_value(*request); });
+    worker.post([&] { posted.set_value(*request); });
     CHECK(posted.get_future().get() == "GET /");
     promise<std::string> in_thread;
     thread third([&] { in_thread.set_value(*request); });
@@ -48,53 +48,53 @@ TEST_CASE("an inherited value follows a request on every way to another thread",
     promise<std::string> in_pool;
     pool.post([&] { in_pool.set_value(*request); });
     CHECK(in_pool.get_future().get() == "GET /");
-    strand one(pool);
+    strand serial(pool);
     promise<std::string> in_strand;
-    one.post([&] { in_strand.set_value(*request); });
+    serial.post([&] { in_strand.set_value(*request); });
     CHECK(in_strand.get_future().get() == "GET /");
     // And on from there.
-    const auto further = [&other] { return other.call([] { return *request; }); };
+    const auto further = [&worker] { return worker.call([] { return *request; }); };
     CHECK(pool.submit(further).get() == "GET /");
   });
 }
 
-TEST_CASE("each fiber elsewhere has a copy of its own, made where it was asked for",
+TEST_CASE("inherited fiber_local: each remote fiber has its own copy, made by the caller",
           "[fiber_local][inherited][thread]") {
   run_here([] {
     *request = "first";
-    thread other([] { sleep(); });
-    const auto changed = other.spin([] {
+    thread worker([] { sleep(); });
+    const auto remote_change = worker.spin([] {
       *request += ", changed";
       return *request;
     });
     *request = "second";
-    CHECK(changed.await() == "first, changed");
+    CHECK(remote_change.await() == "first, changed");
     CHECK(*request == "second");
     // A fiber of the house that calls small functions hands nothing on to the next one.
-    promise<std::string> left;
-    other.post([] { *request = "of the first function"; });
-    other.post([&] { left.set_value(*request); });
-    CHECK(left.get_future().get() == "second");
+    promise<std::string> message;
+    worker.post([] { *request = "of the first function"; });
+    worker.post([&] { message.set_value(*request); });
+    CHECK(message.get_future().get() == "second");
   });
 }
 
-TEST_CASE("a copy that throws does so where the job is given, and nothing has happened",
+TEST_CASE("inherited fiber_local: a copy that throws makes the call throw before it has an effect",
           "[fiber_local][inherited][thread]") {
   const fiber_local<counted> value(inherited);
   run_here([&] {
     *value;
-    thread other([] { sleep(); });
+    thread worker([] { sleep(); });
     thread_pool pool(1);
     bool ran = false;
     const auto run_it = [&] { ran = true; };
     counted::copies = 0;
-    other.call([] {});
+    worker.call([] {});
     CHECK(counted::copies == 1);
     CHECK(counted::copied_by == current());
     counted::throws = true;
-    CHECK_THROWS_AS(other.spin(run_it), std::runtime_error);
-    CHECK_THROWS_AS(other.call(run_it), std::runtime_error);
-    CHECK_THROWS_AS(other.post(run_it), std::runtime_error);
+    CHECK_THROWS_AS(worker.spin(run_it), std::runtime_error);
+    CHECK_THROWS_AS(worker.call(run_it), std::runtime_error);
+    CHECK_THROWS_AS(worker.post(run_it), std::runtime_error);
     CHECK_THROWS_AS(pool.submit(run_it), std::runtime_error);
     CHECK_THROWS_AS(pool.post(run_it), std::runtime_error);
     counted::throws = false;

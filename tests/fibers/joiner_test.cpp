@@ -25,7 +25,7 @@ namespace {
 
 /// Enough are the first `wanted` values; failures are counted.
 struct first_few {
-  std::size_t wanted;
+  std::size_t quota;
   std::vector<int> values = {};
   std::vector<std::size_t> places = {};
   int failures = 0;
@@ -33,7 +33,7 @@ struct first_few {
   bool on_value(std::size_t place, int value) {
     values.push_back(value);
     places.push_back(place);
-    return values.size() == wanted;
+    return values.size() == quota;
   }
   bool on_failure(std::size_t, const std::exception_ptr&) {
     ++failures;
@@ -48,7 +48,7 @@ int later(clock::duration span, int value) {
 
 }  // namespace
 
-TEST_CASE("two of four are enough, and the others are cancelled", "[await]") {
+TEST_CASE("joiner: enough results cancel the remaining fibers", "[await]") {
   testing::on_virtual_time([] {
     int cancelled_ones = 0;
     const auto slow = [&]() -> int {
@@ -71,7 +71,7 @@ TEST_CASE("two of four are enough, and the others are cancelled", "[await]") {
   });
 }
 
-TEST_CASE("a joiner that never has enough is told of all", "[await]") {
+TEST_CASE("joiner without a stop condition receives every result", "[await]") {
   run([] {
     first_few joiner{5};
     std::vector<std::function<int()>> bodies(3, [] { return 7; });
@@ -81,8 +81,8 @@ TEST_CASE("a joiner that never has enough is told of all", "[await]") {
     CHECK(joiner.failures == 1);
     CHECK_FALSE(await_with(joiner));
     struct counts {
-      int ended = 0;
-      bool on_value(std::size_t) { return ++ended == 2; }
+      int ends = 0;
+      bool on_value(std::size_t) { return ++ends == 2; }
       bool on_failure(std::size_t, const std::exception_ptr& error) {
         std::rethrow_exception(error);
       }
@@ -90,10 +90,10 @@ TEST_CASE("a joiner that never has enough is told of all", "[await]") {
     counts of_void;
     CHECK(await_with(of_void, [] {}, [] {}, [] { sleep(); }));
     CHECK_THROWS_AS(await_with(of_void, [] { throw oops(); }, [] { sleep(); }), oops);
-    auto interrupted = spin([&] { await_with(of_void, [] { sleep(); }); });
-    until_waiting(interrupted);
-    interrupted.cancel();
-    CHECK_THROWS_AS(interrupted.await(), fiber_cancelled);
+    auto victim = spin([&] { await_with(of_void, [] { sleep(); }); });
+    until_waiting(victim);
+    victim.cancel();
+    CHECK_THROWS_AS(victim.await(), fiber_cancelled);
     CHECK_FALSE(await_with(of_void, [] {
       current().cancel();
       snooze();
@@ -101,51 +101,51 @@ TEST_CASE("a joiner that never has enough is told of all", "[await]") {
   });
 }
 
-TEST_CASE("a failing job does not end a limiter", "[await][semaphore]") {
+TEST_CASE("joiner: a failing job does not end a limiter", "[await][semaphore]") {
   testing::on_virtual_time([] {
     struct counts_all {
-      int ended = 0;
-      int failed = 0;
-      bool on_value(std::size_t) { return ++ended < 0; }
-      bool on_failure(std::size_t, const std::exception_ptr&) { return ++failed < 0; }
+      int ends = 0;
+      int failures = 0;
+      bool on_value(std::size_t) { return ++ends < 0; }
+      bool on_failure(std::size_t, const std::exception_ptr&) { return ++failures < 0; }
     };
     semaphore limit(5);
-    int running = 0;
-    int most = 0;
+    int active = 0;
+    int peak = 0;
     const auto begin = clock::now();
     std::vector<counts_all> counts(4);
     group submitters;
-    for (auto& mine : counts) {
+    for (auto& count : counts) {
       submitters.spin([&] {
         std::vector<std::function<void()>> jobs;
         for (int i = 0; i < 25; ++i) {
           jobs.emplace_back([&, i] {
-            const permit_guard in(limit);
-            most = std::max(most, ++running);
+            const permit_guard guard(limit);
+            peak = std::max(peak, ++active);
             sleep_for(10ms);
-            --running;
+            --active;
             if (i % 10 == 0) throw oops();
           });
         }
-        CHECK_FALSE(await_with(mine, jobs));
+        CHECK_FALSE(await_with(count, jobs));
       });
     }
     submitters.await_all();
-    for (const auto& mine : counts) {
-      CHECK(mine.ended == 22);
-      CHECK(mine.failed == 3);
+    for (const auto& count : counts) {
+      CHECK(count.ends == 22);
+      CHECK(count.failures == 3);
     }
-    CHECK(most == 5);
+    CHECK(peak == 5);
     CHECK(clock::now() - begin >= 200ms);
     CHECK(clock::now() - begin <= 260ms);
   });
 }
 
-TEST_CASE("start waits until the fiber is ready", "[group]") {
+TEST_CASE("group::start() waits until the fiber is ready", "[group]") {
   run([] {
     std::string order;
-    group all;
-    const int port = all.start<int>([&](promise<int>& ready) {
+    group fibers;
+    const int port = fibers.start<int>([&](promise<int>& ready) {
       order += 'a';
       snooze();
       ready.set_value(80);
@@ -155,71 +155,71 @@ TEST_CASE("start waits until the fiber is ready", "[group]") {
     });
     CHECK(port == 80);
     CHECK(order == "ab");
-    all.start([&](promise<void>& ready) { ready.set_value(); });
-    all.await_all();
+    fibers.start([&](promise<void>& ready) { ready.set_value(); });
+    fibers.await_all();
     CHECK(order == "abc");
     int object = 0;
-    int& same = all.start<int&>([&](promise<int&>& ready) { ready.set_value(object); });
-    CHECK(&same == &object);
+    int& reference = fibers.start<int&>([&](promise<int&>& ready) { ready.set_value(object); });
+    CHECK(&reference == &object);
   });
 }
 
-TEST_CASE("a fiber that fails before it is ready fails its start alone", "[group]") {
+TEST_CASE("group::start() alone throws the failure of a fiber before it is ready", "[group]") {
   run([] {
-    group all;
+    group fibers;
     bool lives = false;
-    all.spin([&] {
+    fibers.spin([&] {
       sleep_for(1ms);
       lives = true;
     });
-    CHECK_THROWS_AS(all.start([](promise<void>&) {
+    CHECK_THROWS_AS(fibers.start([](promise<void>&) {
       snooze();
       throw oops();
     }),
                     oops);
-    CHECK_THROWS_AS(all.start([](promise<void>&) {}), std::logic_error);
-    CHECK_THROWS_AS(all.start([](promise<void>&) {
+    CHECK_THROWS_AS(fibers.start([](promise<void>&) {}), std::logic_error);
+    CHECK_THROWS_AS(fibers.start([](promise<void>&) {
       current().cancel();
       snooze();
     }),
                     fiber_cancelled);
-    all.await_all();
+    fibers.await_all();
     CHECK(lives);
-    CHECK(all.failures().empty());
-    all.start([](promise<void>& ready) {
+    CHECK(fibers.failures().empty());
+    fibers.start([](promise<void>& ready) {
       ready.set_value();
       throw oops();  // afterwards: the group's failure
     });
-    CHECK_THROWS_AS(all.await_all(), oops);
+    CHECK_THROWS_AS(fibers.await_all(), oops);
   });
 }
 
-TEST_CASE("a fiber that was ready when its start was interrupted ends, too", "[group]") {
+TEST_CASE("group::start() ends a fiber that was ready when the start was interrupted", "[group]") {
   run([] {
-    group all;
+    group fibers;
     fiber_ref starts_fiber;
     auto starts = spin([&] {
-      group mine;
-      mine.start<int>([&](promise<int>& ready) {
+      group inner;
+      inner.start<int>([&](promise<int>& ready) {
         ready.set_value(1);
         starts_fiber.cancel();  // before start() has returned
         sleep();
       });
-      mine.await_all();  // throws: the value was not lost with the interruption
+      inner.await_all();  // throws: the value was not lost with the interruption
     });
     starts_fiber = starts;
     CHECK_THROWS_AS(starts.await(), fiber_cancelled);
-    promise<int> kept;
+    promise<int> stored;
     auto later = spin([&] {
       snooze();
-      kept.set_value(6);
+      stored.set_value(6);
     });
-    CHECK(all.start<int>([&](promise<int>& ready) { kept = std::move(ready); }) == 6);
-    all.await_all();
+    CHECK(fibers.start<int>([&](promise<int>& ready) { stored = std::move(ready); }) == 6);
+    fibers.await_all();
   });
 }
 
-TEST_CASE("a joiner is not kept from a failure that nobody was told of", "[await]") {
+TEST_CASE("joiner receives a failure that nobody has claimed", "[await]") {
   run([] {
     first_few joiner{5};
     const auto body = [] {
@@ -237,22 +237,22 @@ TEST_CASE("a joiner is not kept from a failure that nobody was told of", "[await
   });
 }
 
-TEST_CASE("an interrupted start ends its fiber", "[group]") {
+TEST_CASE("group::start() ends its fiber when it is interrupted", "[group]") {
   run([] {
-    group all;
+    group fibers;
     bool ended = false;
     CHECK_FALSE(move_on_after(1ms, [&] {
-      all.start([&](promise<void>&) {
+      fibers.start([&](promise<void>&) {
         try {
           sleep();
-        } catch (const cancelled& how) {
-          CHECK(how.reason() == std::string("its start was interrupted"));
+        } catch (const cancelled& error) {
+          CHECK(error.reason() == std::string("its start was interrupted"));
           ended = true;
           throw;
         }
       });
     }));
-    all.await_all();
+    fibers.await_all();
     CHECK(ended);
   });
 }

@@ -33,12 +33,12 @@ void make_at_end(F f) {
 
 /// How many there are.
 struct counted {
-  counted() { ++made; }
-  counted(const counted& other) : value(other.value) { ++made; }
+  counted() { ++constructed; }
+  counted(const counted& other) : value(other.value) { ++constructed; }
   counted& operator=(const counted&) = default;
   ~counted() { ++destroyed; }
   int value = 0;
-  static inline std::atomic<int> made{0};
+  static inline std::atomic<int> constructed{0};
   static inline std::atomic<int> destroyed{0};
 };
 
@@ -54,7 +54,8 @@ struct reluctant {
 
 }  // namespace
 
-TEST_CASE("a fiber's locals are destroyed when it ends, the newest first", "[local]") {
+TEST_CASE("make_local(): a fiber's locals are destroyed when it ends, the newest first",
+          "[local]") {
   run([] {
     words trace;
     spin([&] {
@@ -68,7 +69,7 @@ TEST_CASE("a fiber's locals are destroyed when it ends, the newest first", "[loc
   });
 }
 
-TEST_CASE("locals and values of fiber_locals are destroyed in one order", "[local]") {
+TEST_CASE("make_local() and fiber_local values are destroyed in one order", "[local]") {
   run([] {
     words trace;
     const fiber_local<note> value([&] { return note(trace, "value"); });
@@ -81,24 +82,24 @@ TEST_CASE("locals and values of fiber_locals are destroyed in one order", "[loca
   });
 }
 
-TEST_CASE("a local is made of its arguments, which may be move-only", "[local]") {
+TEST_CASE("make_local() forwards its arguments, which may be move-only", "[local]") {
   run([] {
     struct pair {
-      pair(std::unique_ptr<int> p, int& r) : owned(std::move(p)), reference(r) {}
-      std::unique_ptr<int> owned;
+      pair(std::unique_ptr<int> p, int& r) : pointer(std::move(p)), reference(r) {}
+      std::unique_ptr<int> pointer;
       int& reference;
     };
     int target = 0;
-    pair& made = make_local<pair>(std::make_unique<int>(7), target);
-    CHECK(*made.owned == 7);
-    made.reference = 5;
+    pair& object = make_local<pair>(std::make_unique<int>(7), target);
+    CHECK(*object.pointer == 7);
+    object.reference = 5;
     CHECK(target == 5);
     CHECK(make_local<const int>(3) == 3);
     CHECK(make_local<int>() == 0);
   });
 }
 
-TEST_CASE("a local may be immovable, and aligned more than is usual", "[local]") {
+TEST_CASE("make_local() accepts immovable and over-aligned types", "[local]") {
   struct alignas(256) wide {
     explicit wide(int v) : value(v) {}
     wide(const wide&) = delete;
@@ -108,15 +109,15 @@ TEST_CASE("a local may be immovable, and aligned more than is usual", "[local]")
   run([] {
     spin([] {
       for (int i = 0; i < 5; ++i) {
-        const wide& made = make_local<wide>(i);
-        CHECK(reinterpret_cast<std::uintptr_t>(&made) % 256 == 0);
-        CHECK(made.value == i);
+        const wide& object = make_local<wide>(i);
+        CHECK(reinterpret_cast<std::uintptr_t>(&object) % 256 == 0);
+        CHECK(object.value == i);
       }
     }).await();
   });
 }
 
-TEST_CASE("a constructor that throws leaves no local", "[local]") {
+TEST_CASE("make_local() leaves no local when the constructor throws", "[local]") {
   run([] {
     struct throwing {
       explicit throwing(words& trace) : member(trace, "member") { throw oops(); }
@@ -134,47 +135,47 @@ TEST_CASE("a constructor that throws leaves no local", "[local]") {
   });
 }
 
-TEST_CASE("locals are destroyed however their fiber ends", "[local]") {
+TEST_CASE("make_local(): locals are destroyed however their fiber ends", "[local]") {
   run([] {
     words trace;
     spin([&] { make_local<note>(trace, "returned"); }).await();
-    auto failed = spin([&] {
+    auto failing = spin([&] {
       make_local<note>(trace, "failed");
       throw oops();
     });
-    CHECK_THROWS_AS(failed.await(), oops);
-    auto ended = spin([&] {
+    CHECK_THROWS_AS(failing.await(), oops);
+    auto victim = spin([&] {
       make_local<note>(trace, "cancelled");
       sleep();
     });
-    auto stopped = spin([&] {
+    auto stopped_fiber = spin([&] {
       make_local<note>(trace, "stopped");
       sleep();
       return 1;
     });
     snooze();
-    ended.cancel();
-    CHECK_THROWS_AS(ended.await(), fiber_cancelled);
-    stopped.stop(2);
-    CHECK(stopped.await() == 2);
+    victim.cancel();
+    CHECK_THROWS_AS(victim.await(), fiber_cancelled);
+    stopped_fiber.stop(2);
+    CHECK(stopped_fiber.await() == 2);
     CHECK(trace == words{"returned", "failed", "cancelled", "stopped"});
   });
 }
 
-TEST_CASE("no local of fibers that are cancelled at random is left, or destroyed twice",
+TEST_CASE("make_local(): each local of a randomly cancelled fiber is destroyed exactly once",
           "[local][stress]") {
   const fiber_local<counted> inherited_value(inherited);
   const int fibers =
       static_cast<int>(testing::scaled(10'000, testing::under_tsan ? 2'000 : 10'000));
-  const int made_before = counted::made;
+  const int made_before = counted::constructed;
   const int destroyed_before = counted::destroyed;
   run([&] {
     std::mt19937 dice(4711);
     inherited_value->value = 1;
-    for (int done = 0; done < fibers;) {
-      std::vector<fiber<void>> some;
-      for (int i = 0; i < 100; ++i, ++done) {
-        some.push_back(spin([&] {
+    for (int count = 0; count < fibers;) {
+      std::vector<fiber<void>> batch;
+      for (int i = 0; i < 100; ++i, ++count) {
+        batch.push_back(spin([&] {
           for (;;) {
             make_local<counted>();
             snooze();
@@ -182,20 +183,20 @@ TEST_CASE("no local of fibers that are cancelled at random is left, or destroyed
           }
         }));
         if (dice() % 4 == 0) snooze();
-        if (dice() % 2 == 0) some[dice() % some.size()].cancel();
+        if (dice() % 2 == 0) batch[dice() % batch.size()].cancel();
       }
-      for (const auto& each : some) {
-        each.cancel();
-        CHECK_THROWS_AS(each.await(), fiber_cancelled);
+      for (const auto& handle : batch) {
+        handle.cancel();
+        CHECK_THROWS_AS(handle.await(), fiber_cancelled);
       }
     }
     CHECK(inherited_value->value == 1);
   });
-  CHECK(counted::made - made_before > fibers);
-  CHECK(counted::made - made_before == counted::destroyed - destroyed_before);
+  CHECK(counted::constructed - made_before > fibers);
+  CHECK(counted::constructed - made_before == counted::destroyed - destroyed_before);
 }
 
-TEST_CASE("a fiber that is cancelled before it has run makes no value", "[local]") {
+TEST_CASE("fiber_local makes no value in a fiber that is cancelled before it runs", "[local]") {
   run([] {
     words trace;
     const fiber_local<note> value([&] { return note(trace, "value"); });
@@ -206,7 +207,8 @@ TEST_CASE("a fiber that is cancelled before it has run makes no value", "[local]
   });
 }
 
-TEST_CASE("the main fiber's locals are destroyed when run ends, after its fibers", "[local]") {
+TEST_CASE("make_local(): the main fiber's locals die after its fibers, before run() ends",
+          "[local]") {
   words trace;
   run([&] {
     make_local<note>(trace, "main's");
@@ -225,7 +227,8 @@ TEST_CASE("the main fiber's locals are destroyed when run ends, after its fibers
   CHECK(trace.size() == 3);
 }
 
-TEST_CASE("locals of a thread are destroyed when it ends, and begin its runtime", "[local]") {
+TEST_CASE("make_local() on a thread starts its runtime; the locals die with the thread",
+          "[local]") {
   words trace;
   const fiber_local<int> value(5);
   std::thread([&] {
@@ -237,32 +240,32 @@ TEST_CASE("locals of a thread are destroyed when it ends, and begin its runtime"
   CHECK(trace == words{"a fiber's", "the thread's", "another's"});
 }
 
-TEST_CASE("each fiber has its own value, and a reference to it stays valid", "[fiber_local]") {
+TEST_CASE("fiber_local has one value per fiber, and references to it stay valid", "[fiber_local]") {
   const fiber_local<int> value;
   run([&] {
     int& of_main = *value;
-    group all;
+    group fibers;
     for (int i = 1; i <= 20; ++i) {
-      all.spin([&value, &of_main, i] {
-        int& own = *value;
-        CHECK(own == 0);
-        CHECK(&own != &of_main);
-        own = i;
+      fibers.spin([&value, &of_main, i] {
+        int& reference = *value;
+        CHECK(reference == 0);
+        CHECK(&reference != &of_main);
+        reference = i;
         for (int round = 0; round < 10; ++round) {
           make_local<int>(round);
           sleep_for(1us);
           CHECK(*value == i);
-          CHECK(&*value == &own);
+          CHECK(&*value == &reference);
         }
       });
     }
-    all.await_all();
+    fibers.await_all();
     CHECK(of_main == 0);
     CHECK(&*value == &of_main);
   });
 }
 
-TEST_CASE("fibers of several threads have values at once", "[fiber_local][threads]") {
+TEST_CASE("fiber_local has values in fibers of several threads at once", "[fiber_local][threads]") {
   const fiber_local<std::vector<int>> value([] { return std::vector<int>{1}; });
   std::array<bool, 4> right{};
   std::vector<std::thread> threads;
@@ -270,9 +273,9 @@ TEST_CASE("fibers of several threads have values at once", "[fiber_local][thread
     threads.emplace_back([&, t] {
       run([&] {
         bool all_right = true;
-        group all;
+        group fibers;
         for (int i = 0; i < 50; ++i) {
-          all.spin([&, i] {
+          fibers.spin([&, i] {
             for (int round = 0; round < 10; ++round) {
               value->push_back(i);
               snooze();
@@ -280,38 +283,38 @@ TEST_CASE("fibers of several threads have values at once", "[fiber_local][thread
             all_right = all_right && value->size() == 11 && value->back() == i;
           });
         }
-        all.await_all();
+        fibers.await_all();
         right[t] = all_right && value->size() == 1;
       });
     });
   }
-  for (std::thread& each : threads) each.join();
+  for (std::thread& thread : threads) thread.join();
   CHECK(right == std::array<bool, 4>{true, true, true, true});
 }
 
-TEST_CASE("a value begins as T(), as a copy, or as what a factory makes", "[fiber_local]") {
+TEST_CASE("fiber_local creates its value by T(), by copy or by a factory", "[fiber_local]") {
   const fiber_local<int> plain;
-  const fiber_local<std::string> copied("first");
-  int made = 0;
-  const fiber_local<int> counting([&] { return ++made; });
+  const fiber_local<std::string> from_copy("first");
+  int calls = 0;
+  const fiber_local<int> counting([&] { return ++calls; });
   const fiber_local<bool> callable([] { return true; });
   run([&] {
     CHECK(*plain == 0);
-    CHECK(*copied == "first");
-    copied->append("!");
+    CHECK(*from_copy == "first");
+    from_copy->append("!");
     CHECK(*counting == 1);
     CHECK(*counting == 1);
     CHECK(*callable);
     spin([&] {
-      CHECK(*copied == "first");
+      CHECK(*from_copy == "first");
       CHECK(*counting == 2);
     }).await();
-    spin([&] { CHECK(made == 2); }).await();
-    CHECK(*copied == "first!");
+    spin([&] { CHECK(calls == 2); }).await();
+    CHECK(*from_copy == "first!");
   });
 }
 
-TEST_CASE("a value may be move-only or immovable", "[fiber_local]") {
+TEST_CASE("fiber_local values may be move-only or immovable", "[fiber_local]") {
   const fiber_local<std::unique_ptr<int>> pointer;
   const fiber_local<std::unique_ptr<int>> filled([] { return std::make_unique<int>(3); });
   const fiber_local<std::atomic<int>> number;
@@ -330,7 +333,8 @@ TEST_CASE("a value may be move-only or immovable", "[fiber_local]") {
   });
 }
 
-TEST_CASE("a value that is not inherited begins anew in a spun fiber", "[fiber_local]") {
+TEST_CASE("fiber_local: a value that is not inherited starts afresh in a spun fiber",
+          "[fiber_local]") {
   const fiber_local<int> value(1);
   run([&] {
     *value = 2;
@@ -338,15 +342,15 @@ TEST_CASE("a value that is not inherited begins anew in a spun fiber", "[fiber_l
   });
 }
 
-TEST_CASE("an inherited value is a copy of the spinner's at the time of the spin",
+TEST_CASE("fiber_local: an inherited value is copied from the spinner when it spins",
           "[fiber_local][inherited]") {
   const fiber_local<std::string> value(inherited, "anew");
-  const fiber_local<int> made(inherited, [] { return 7; });
+  const fiber_local<int> constructed(inherited, [] { return 7; });
   const fiber_local<int> plain(inherited);
   run([&] {
-    auto before = spin([&] {
+    auto early = spin([&] {
       CHECK(*value == "anew");  // nobody had one to inherit
-      CHECK(*made == 7);
+      CHECK(*constructed == 7);
       CHECK(*plain == 0);
     });
     *value = "main's";
@@ -364,13 +368,14 @@ TEST_CASE("an inherited value is a copy of the spinner's at the time of the spin
       CHECK(*value == "changed since");
     });
     *value = "main's again";
-    before.await();
+    early.await();
     child.await();
     CHECK(*value == "main's again");
   });
 }
 
-TEST_CASE("in a group a fiber inherits from whoever spins it", "[fiber_local][inherited]") {
+TEST_CASE("fiber_local: a fiber in a group inherits from the fiber that spins it",
+          "[fiber_local][inherited]") {
   const fiber_local<int> value(inherited);
   run([&] {
     *value = 1;
@@ -385,11 +390,11 @@ TEST_CASE("in a group a fiber inherits from whoever spins it", "[fiber_local][in
   });
 }
 
-TEST_CASE("a copy that throws makes spin throw, and nothing has happened",
+TEST_CASE("fiber_local: a copy that throws makes spin() throw before it has an effect",
           "[fiber_local][inherited]") {
   const fiber_local<counted> good(inherited);
   const fiber_local<reluctant> bad(inherited);
-  const int made_before = counted::made;
+  const int made_before = counted::constructed;
   const int destroyed_before = counted::destroyed;
   run([&] {
     bool ran = false;
@@ -404,14 +409,14 @@ TEST_CASE("a copy that throws makes spin throw, and nothing has happened",
     spin([&] { CHECK(!bad->throws); }).await();
     CHECK(!ran);
   });
-  CHECK(counted::made - made_before == 1 + 3);
-  CHECK(counted::made - made_before == counted::destroyed - destroyed_before);
+  CHECK(counted::constructed - made_before == 1 + 3);
+  CHECK(counted::constructed - made_before == counted::destroyed - destroyed_before);
 }
 
-TEST_CASE("inherited values of a fiber that never runs, or cannot be made, are destroyed",
+TEST_CASE("fiber_local: inherited values of a fiber that never runs are destroyed",
           "[fiber_local][inherited]") {
   const fiber_local<counted> value(inherited);
-  const int made_before = counted::made;
+  const int made_before = counted::constructed;
   const int destroyed_before = counted::destroyed;
   run([&] {
     value.get();
@@ -427,11 +432,11 @@ TEST_CASE("inherited values of a fiber that never runs, or cannot be made, are d
     body.captured.throws = true;
     CHECK_THROWS_AS(spin(body), oops);
   });
-  CHECK(counted::made - made_before == 1 + 3);
-  CHECK(counted::made - made_before == counted::destroyed - destroyed_before);
+  CHECK(counted::constructed - made_before == 1 + 3);
+  CHECK(counted::constructed - made_before == counted::destroyed - destroyed_before);
 }
 
-TEST_CASE("inherited values are destroyed in the order of the originals",
+TEST_CASE("fiber_local: inherited values are destroyed in the order of the originals",
           "[fiber_local][inherited]") {
   static words trace;
   trace.clear();
@@ -453,16 +458,16 @@ TEST_CASE("inherited values are destroyed in the order of the originals",
   CHECK(trace == words{"c", "a", "b"});
 }
 
-TEST_CASE("values outlive their fiber_local, and another one in its place does not find them",
+TEST_CASE("fiber_local: values outlive the variable, and its successor does not find them",
           "[fiber_local]") {
   run([] {
     words trace;
     std::optional<fiber_local<note>> value;
     value.emplace([&] { return note(trace, "of the first"); });
     auto holder = spin([&] {
-      note& own = value->get();
+      note& reference = value->get();
       suspend();
-      CHECK(own.word == "of the first");
+      CHECK(reference.word == "of the first");
       CHECK(value->get().word == "of the second");
     });
     snooze();
@@ -473,7 +478,7 @@ TEST_CASE("values outlive their fiber_local, and another one in its place does n
   });
 }
 
-TEST_CASE("locals are destroyed after the children, and before the captures", "[local]") {
+TEST_CASE("make_local(): locals are destroyed after the children, before the captures", "[local]") {
   run([] {
     words trace;
     auto parent = spin([&trace, last = note(trace, "capture")] {
@@ -491,7 +496,7 @@ TEST_CASE("locals are destroyed after the children, and before the captures", "[
   });
 }
 
-TEST_CASE("a local's destructor may wait, and nothing interrupts it", "[local]") {
+TEST_CASE("make_local(): a local's destructor may wait, and nothing interrupts it", "[local]") {
   run([] {
     words trace;
     auto waits = spin([&] {
@@ -513,7 +518,7 @@ TEST_CASE("a local's destructor may wait, and nothing interrupts it", "[local]")
   });
 }
 
-TEST_CASE("main's locals may wait in their destructors, too", "[local]") {
+TEST_CASE("make_local(): destructors of the main fiber's locals may wait, too", "[local]") {
   words trace;
   run([&] {
     make_at_end([&] {
@@ -526,7 +531,7 @@ TEST_CASE("main's locals may wait in their destructors, too", "[local]") {
   CHECK(trace == words{"helped"});
 }
 
-TEST_CASE("what a local's destructor makes is destroyed as well", "[local]") {
+TEST_CASE("make_local(): a local created by a local's destructor is destroyed as well", "[local]") {
   run([] {
     words trace;
     const fiber_local<int> value(5);
@@ -544,10 +549,11 @@ TEST_CASE("what a local's destructor makes is destroyed as well", "[local]") {
   });
 }
 
-TEST_CASE("what destructors of captures and results make is destroyed as well", "[local]") {
+TEST_CASE("make_local(): locals created by destructors of captures and results are destroyed",
+          "[local]") {
   words trace;
   struct maker {
-    explicit maker(words& to) : trace(&to) {}
+    explicit maker(words& target) : trace(&target) {}
     maker(maker&& other) noexcept : trace(std::exchange(other.trace, nullptr)) {}
     maker& operator=(maker&&) = delete;
     ~maker() {
@@ -566,26 +572,27 @@ TEST_CASE("what destructors of captures and results make is destroyed as well", 
   CHECK(trace == words{"made", "made", "made"});
 }
 
-TEST_CASE("a destructor that asks for the value it destroys gets that one", "[fiber_local]") {
+TEST_CASE("fiber_local: a value's destructor that reads the variable gets that value",
+          "[fiber_local]") {
   struct asking {
-    const fiber_local<asking>* from = nullptr;
-    int* asked = nullptr;
+    const fiber_local<asking>* source = nullptr;
+    int* answer = nullptr;
     ~asking() {
-      if (from != nullptr && &from->get() == this) ++*asked;
+      if (source != nullptr && &source->get() == this) ++*answer;
     }
   };
-  int asked = 0;
+  int answer = 0;
   run([&] {
     const fiber_local<asking> value;
     spin([&] {
-      value->from = &value;
-      value->asked = &asked;
+      value->source = &value;
+      value->answer = &answer;
     }).await();
-    CHECK(asked == 1);
+    CHECK(answer == 1);
   });
 }
 
-TEST_CASE("a group may be a local", "[local]") {
+TEST_CASE("make_local() may hold a group", "[local]") {
   run([] {
     words trace;
     auto owner = spin([&] {

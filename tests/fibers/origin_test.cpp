@@ -46,8 +46,7 @@ std::string name_of(const std::exception_ptr& error) {
 
 }  // namespace
 
-TEST_CASE("an exception tells in which fiber it was thrown, where that was spun and by whom",
-          "[origin]") {
+TEST_CASE("origin() tells which fiber threw, where it was spun and by whom", "[origin]") {
   run([] {
     std::exception_ptr error;
     std::uint64_t id = 0;
@@ -60,30 +59,30 @@ TEST_CASE("an exception tells in which fiber it was thrown, where that was spun 
     });
     parent.await();
     REQUIRE(error != nullptr);
-    const exception_origin from = origin(error).value();
-    CHECK(from.fiber == id);
-    CHECK(from.name == "child");
-    CHECK(std::string_view(from.site.file).find("origin_test.cpp") != std::string_view::npos);
-    CHECK(from.site.line == line);
-    CHECK(from.parent == parent.id());
-    CHECK(from.parent_name == "parent");
+    const exception_origin source = origin(error).value();
+    CHECK(source.fiber == id);
+    CHECK(source.name == "child");
+    CHECK(std::string_view(source.site.file).find("origin_test.cpp") != std::string_view::npos);
+    CHECK(source.site.line == line);
+    CHECK(source.parent == parent.id());
+    CHECK(source.parent_name == "parent");
     CHECK_THROWS_AS(std::rethrow_exception(error), oops);
   });
 }
 
-TEST_CASE("a fiber without a name, of the main fiber, has its number", "[origin]") {
+TEST_CASE("origin() has the number of a fiber that has no name", "[origin]") {
   run([] {
     auto fails = spin([] { throw 5; });
     const auto error = thrown_by([&] { fails.await(); });
-    const exception_origin from = origin(error).value();
-    CHECK(from.fiber == fails.id());
-    CHECK(from.name.empty());
-    CHECK(from.parent == current().id());
-    CHECK(from.parent_name.empty());
+    const exception_origin source = origin(error).value();
+    CHECK(source.fiber == fails.id());
+    CHECK(source.name.empty());
+    CHECK(source.parent == current().id());
+    CHECK(source.parent_name.empty());
   });
 }
 
-TEST_CASE("an exception that goes through several fibers comes from the innermost", "[origin]") {
+TEST_CASE("origin() names the innermost fiber that an exception passed through", "[origin]") {
   run([] {
     const auto error = thrown_by([] {
       spin({.name = "outer"}, [] {
@@ -96,7 +95,7 @@ TEST_CASE("an exception that goes through several fibers comes from the innermos
   });
 }
 
-TEST_CASE("a failure that climbs to parents keeps its origin", "[origin]") {
+TEST_CASE("origin() stays the same as a failure propagates to parents", "[origin]") {
   run([] {
     const auto error = thrown_by([] {
       spin({.name = "parent"}, [] {
@@ -121,7 +120,7 @@ TEST_CASE("a failure that climbs to parents keeps its origin", "[origin]") {
   });
 }
 
-TEST_CASE("the failure that a group rethrows has its origin", "[origin]") {
+TEST_CASE("origin() is kept by the failure that a group rethrows", "[origin]") {
   run([] {
     group voices;
     voices.spin({.name = "alto"}, [] { sleep(); });
@@ -132,7 +131,7 @@ TEST_CASE("the failure that a group rethrows has its origin", "[origin]") {
   });
 }
 
-TEST_CASE("another exception thrown on the way has an origin of its own", "[origin]") {
+TEST_CASE("origin() differs for another exception thrown on the way", "[origin]") {
   run([] {
     const auto error = thrown_by([] {
       spin({.name = "outer"}, [] {
@@ -152,7 +151,7 @@ TEST_CASE("another exception thrown on the way has an origin of its own", "[orig
   });
 }
 
-TEST_CASE("an exception that has left no fiber's body has no origin", "[origin]") {
+TEST_CASE("origin() is empty for an exception that has left no fiber", "[origin]") {
   CHECK(!origin(nullptr));
   CHECK(!origin(std::make_exception_ptr(oops())));
   run([] {
@@ -168,7 +167,7 @@ TEST_CASE("an exception that has left no fiber's body has no origin", "[origin]"
   CHECK(!origin(thrown_by([] { run([] { throw oops(); }); })));
 }
 
-TEST_CASE("an exception that was raised comes from the fiber that it ended", "[origin]") {
+TEST_CASE("origin() of a raised exception is the fiber that it ended", "[origin]") {
   run([] {
     auto target = spin({.name = "target"}, [] { sleep(); });
     target.raise(oops());
@@ -176,27 +175,29 @@ TEST_CASE("an exception that was raised comes from the fiber that it ended", "[o
   });
 }
 
-TEST_CASE("a cancellation has no origin; what awaiting the cancelled one throws is new",
+TEST_CASE("origin() is empty for a cancellation; awaiting the cancelled fiber throws a new one",
           "[origin]") {
   run([] {
-    auto ended = spin({.name = "ended"}, [] { sleep(); });
-    ended.cancel();
+    auto victim = spin({.name = "ended"}, [] { sleep(); });
+    victim.cancel();
     const auto error = thrown_by([&] {
-      spin({.name = "awaiter"}, [&] { CHECK(!origin(thrown_by([&] { ended.await(); }))); }).await();
-      spin({.name = "awaiter"}, [&] { ended.await(); }).await();
+      spin({.name = "awaiter"}, [&] {
+        CHECK(!origin(thrown_by([&] { victim.await(); })));
+      }).await();
+      spin({.name = "awaiter"}, [&] { victim.await(); }).await();
     });
     CHECK(name_of(error) == "awaiter");
   });
 }
 
-TEST_CASE("an origin stays when the fiber, its runtime and its thread have ended", "[origin]") {
+TEST_CASE("origin() outlives the fiber, its runtime and its thread", "[origin]") {
   std::exception_ptr error;
   std::thread([&] { run([&] { error = failure_of(std::string(100, 'x')); }); }).join();
   CHECK(name_of(error) == std::string(100, 'x'));
   std::thread([&] { CHECK(name_of(error).size() == 100); }).join();
 }
 
-TEST_CASE("an origin goes with its exception, and the next one in its place has none", "[origin]") {
+TEST_CASE("origin() goes with its exception; a new one at the same address has none", "[origin]") {
   run([] {
     const int rounds = static_cast<int>(testing::scaled(10'000, 500));
     bool wrong = false;
@@ -215,9 +216,9 @@ TEST_CASE("an origin goes with its exception, and the next one in its place has 
   });
 }
 
-TEST_CASE("an exception's own destructor is called, once", "[origin]") {
+TEST_CASE("origin(): the exception's own destructor is called once", "[origin]") {
   struct tracked : std::exception {
-    explicit tracked(int& of) : alive(&of) { ++*alive; }
+    explicit tracked(int& counter) : alive(&counter) { ++*alive; }
     tracked(const tracked& other) noexcept : std::exception(other), alive(other.alive) { ++*alive; }
     tracked& operator=(const tracked&) = delete;
     ~tracked() override { --*alive; }
@@ -235,38 +236,38 @@ TEST_CASE("an exception's own destructor is called, once", "[origin]") {
   });
 }
 
-TEST_CASE("the destructor of an exception may throw away, and note, others", "[origin]") {
+TEST_CASE("origin(): an exception's destructor may destroy and record others", "[origin]") {
   struct busy {
-    std::exception_ptr other;
-    bool* found;
+    std::exception_ptr inner;
+    bool* has_origin;
     ~busy() {
-      if (other != nullptr && origin(other)) *found = true;
-      other = nullptr;
+      if (inner != nullptr && origin(inner)) *has_origin = true;
+      inner = nullptr;
       const auto error = failure_of("in a destructor");
-      *found = *found && origin(error);
+      *has_origin = *has_origin && origin(error);
     }
   };
   run([] {
-    bool found = false;
+    bool has_origin = false;
     const auto error = failure_of("other");
     std::exception_ptr outer = thrown_by([&] {
       spin([&] {
-        const auto own = failure_of("held");
-        throw busy{own, &found};
+        const auto separate = failure_of("held");
+        throw busy{separate, &has_origin};
       }).await();
     });
     CHECK(origin(outer));
-    found = false;
+    has_origin = false;
     outer = nullptr;
-    CHECK(found);
+    CHECK(has_origin);
     CHECK(name_of(error) == "other");
   });
 }
 
-TEST_CASE("threads note, ask for and forget origins at once", "[origin][threads]") {
+TEST_CASE("origin(): threads record, read and drop origins concurrently", "[origin][threads]") {
   std::vector<std::thread> threads;
   std::atomic<int> wrong{0};
-  const auto shared = std::make_exception_ptr(oops());
+  const auto common = std::make_exception_ptr(oops());
   for (int t = 0; t < 4; ++t) {
     threads.emplace_back([&, t] {
       run([&] {
@@ -278,24 +279,22 @@ TEST_CASE("threads note, ask for and forget origins at once", "[origin][threads]
             if (name_of(last) != name) ++wrong;
           }).join();
           auto also = spin({.name = name}, [] { sleep(); });
-          also.raise(shared);
-          if (thrown_by([&] { also.await(); }) != shared || !origin(shared)) ++wrong;
+          also.raise(common);
+          if (thrown_by([&] { also.await(); }) != common || !origin(common)) ++wrong;
         }
       });
     });
   }
-  for (std::thread& each : threads) each.join();
+  for (std::thread& thread : threads) thread.join();
   CHECK(wrong == 0);
 }
 
-TEST_CASE(
-    "a forked child has the origins of its parent, and notes more, whatever other threads did",
-    "[origin][fork]") {
+TEST_CASE("origin() works in a forked child, whatever other threads did", "[origin][fork]") {
   if (testing::under_tsan) return;  // it knows no threads in a child of many
-  std::atomic<bool> over{false};
+  std::atomic<bool> stop_requested{false};
   std::thread busy([&] {
     run([&] {
-      while (!over) failure_of("busy");
+      while (!stop_requested) failure_of("busy");
     });
   });
   run([&] {
@@ -312,15 +311,15 @@ TEST_CASE(
       CHECK(status == 0);
     }
   });
-  over = true;
+  stop_requested = true;
   busy.join();
 }
 
-TEST_CASE("on_unhandled is given an exception with its origin", "[origin]") {
-  std::optional<exception_origin> from;
-  options chosen;
-  chosen.on_unhandled = [&](const std::exception_ptr& error) { from = origin(error); };
-  CHECK_THROWS_AS(run(chosen,
+TEST_CASE("options::on_unhandled receives an exception with its origin()", "[origin]") {
+  std::optional<exception_origin> source;
+  options config;
+  config.on_unhandled = [&](const std::exception_ptr& error) { source = origin(error); };
+  CHECK_THROWS_AS(run(config,
                       [] {
                         spin({.name = "unheard"}, [] {
                           try {
@@ -333,5 +332,5 @@ TEST_CASE("on_unhandled is given an exception with its origin", "[origin]") {
                         throw std::logic_error("main's own");
                       }),
                   std::logic_error);
-  CHECK(from.value().name == "unheard");
+  CHECK(source.value().name == "unheard");
 }

@@ -55,8 +55,8 @@ auto has_after(clock::duration span, std::optional<int> value) {
 
 /// Notes when its frame is left.
 struct leaving {
-  bool& left;
-  ~leaving() { left = true; }
+  bool& unwound;
+  ~leaving() { unwound = true; }
 };
 
 /// Knows how many there are, and of moves only those that happened.
@@ -88,7 +88,7 @@ bool holds(const std::exception_ptr& error) {
 
 }  // namespace
 
-TEST_CASE("await_all waits for the slowest and returns what each returned", "[await_all]") {
+TEST_CASE("await_all() waits for the slowest callable and returns all results", "[await_all]") {
   on_virtual_time([] {
     std::tuple<int, std::monostate, std::unique_ptr<int>> results;
     CHECK(time_of([&] {
@@ -101,7 +101,7 @@ TEST_CASE("await_all waits for the slowest and returns what each returned", "[aw
   });
 }
 
-TEST_CASE("await_all of callables that return nothing returns nothing", "[await_all]") {
+TEST_CASE("await_all() returns nothing for callables that return nothing", "[await_all]") {
   run([] {
     int sum = 0;
     static_assert(std::is_void_v<decltype(await_all([] {}, [] {}))>);
@@ -110,7 +110,7 @@ TEST_CASE("await_all of callables that return nothing returns nothing", "[await_
   });
 }
 
-TEST_CASE("await_all of a range returns a vector in its order", "[await_all]") {
+TEST_CASE("await_all() returns a vector in the order of the range", "[await_all]") {
   run([] {
     std::vector<std::function<int()>> bodies;
     for (int i = 0; i < 1000; ++i) {
@@ -131,7 +131,7 @@ TEST_CASE("await_all of a range returns a vector in its order", "[await_all]") {
   });
 }
 
-TEST_CASE("await_all of nothing returns at once, and throws a pending interruption",
+TEST_CASE("await_all() of an empty range returns at once, or throws a pending interruption",
           "[await_all]") {
   run([] {
     await_all();
@@ -144,49 +144,48 @@ TEST_CASE("await_all of nothing returns at once, and throws a pending interrupti
   });
 }
 
-TEST_CASE("the first failure of await_all ends the others and is rethrown unchanged",
+TEST_CASE("await_all() cancels the others at the first failure, and rethrows it unchanged",
           "[await_all]") {
   on_virtual_time([] {
-    bool left = false;
+    bool unwound = false;
     const auto body = [&] {
-      const leaving frame{left};
+      const leaving frame{unwound};
       sleep_for(1h);
     };
     const auto fails = [] {
       sleep_for(10ms);
       throw 42;
     };
-    int thrown = 0;
+    int failure_count = 0;
     CHECK(time_of([&] {
             try {
               await_all(body, fails);
             } catch (int error) {
-              CHECK(left);
-              thrown = error;
+              CHECK(unwound);
+              failure_count = error;
             }
           }) == 10ms);
-    CHECK(thrown == 42);
+    CHECK(failure_count == 42);
     snooze();
   });
 }
 
-TEST_CASE("await_all that is cancelled has ended its fibers before its caller unwinds",
-          "[await_all]") {
+TEST_CASE("await_all() ends its fibers before its cancelled caller unwinds", "[await_all]") {
   on_virtual_time([] {
-    int ended = 0;
+    int ends = 0;
     auto caller = spin([&] {
       std::vector<int> frame(100, 1);
       struct check_ended {
         int& count;
         ~check_ended() { CHECK(count == 2); }
-      } const at_the_end{ended};
+      } const at_the_end{ends};
       const auto borrows = [&] {
         try {
           sleep();
         } catch (const cancelled&) {
           sleep_for(1ms);
           frame.push_back(1);
-          ended += frame.back();
+          ends += frame.back();
           throw;
         }
       };
@@ -195,11 +194,11 @@ TEST_CASE("await_all that is cancelled has ended its fibers before its caller un
     sleep_for(50ms);
     CHECK(caller.cancel() == cancel_result::accepted);
     CHECK_THROWS_AS(caller.await(), fiber_cancelled);
-    CHECK(ended == 2);
+    CHECK(ends == 2);
   });
 }
 
-TEST_CASE("await_all says so if somebody else has cancelled one of its fibers", "[await_all]") {
+TEST_CASE("await_all() throws if one of its fibers is cancelled from outside", "[await_all]") {
   run([] {
     auto caller = spin([] {
       CHECK_THROWS_AS(await_all([] { return 1; }, [] { sleep(); }), fiber_cancelled);
@@ -214,24 +213,24 @@ TEST_CASE("await_all says so if somebody else has cancelled one of its fibers", 
   });
 }
 
-TEST_CASE("await_any returns who was first, and ends the others", "[await_any]") {
+TEST_CASE("await_any() returns the first result, and cancels the others", "[await_any]") {
   on_virtual_time([] {
-    bool left = false;
+    bool unwound = false;
     const auto slow = [&] {
-      const leaving frame{left};
+      const leaving frame{unwound};
       sleep_for(500ms);
       return 500;
     };
     std::pair<std::size_t, int> first;
     CHECK(time_of([&] { first = await_any(slow, returns_after(100ms, 100)); }) == 100ms);
     CHECK(first == std::pair<std::size_t, int>(1, 100));
-    CHECK(left);
+    CHECK(unwound);
     CHECK(await_any([] { sleep(); }, [] {}) == 1);
     CHECK(current().children().empty());
   });
 }
 
-TEST_CASE("await_any waits for losers that take their time to end", "[await_any]") {
+TEST_CASE("await_any() waits for losers that take time to end", "[await_any]") {
   on_virtual_time([] {
     bool cleaned = false;
     const auto slow = [&] {
@@ -249,8 +248,7 @@ TEST_CASE("await_any waits for losers that take their time to end", "[await_any]
   });
 }
 
-TEST_CASE("what a loser's children fail with is lost, what the winner's fail with is not",
-          "[await_any]") {
+TEST_CASE("await_any() drops failures of a loser's children, not of the winner's", "[await_any]") {
   run([] {
     const auto leaves_child = [] {
       spin([] {
@@ -276,15 +274,15 @@ TEST_CASE("what a loser's children fail with is lost, what the winner's fail wit
   });
 }
 
-TEST_CASE("a failure does not win, unless all have failed", "[await_any]") {
+TEST_CASE("await_any() ignores failures unless all callables fail", "[await_any]") {
   on_virtual_time([] {
     CHECK(await_any(fails_after(10ms), std::function<int()>(returns_after(20ms, 7))) ==
           std::pair<std::size_t, int>(1, 7));
     std::vector<std::exception_ptr> errors;
     try {
       await_any(fails_after(10ms), [] { return throw second_error(), 1; });
-    } catch (const all_failed& all) {
-      errors = all.errors();
+    } catch (const all_failed& error) {
+      errors = error.errors();
     }
     REQUIRE(errors.size() == 2);
     CHECK(holds<first_error>(errors[0]));
@@ -292,14 +290,14 @@ TEST_CASE("a failure does not win, unless all have failed", "[await_any]") {
   });
 }
 
-TEST_CASE("a callable of await_any that somebody else cancels has failed", "[await_any]") {
+TEST_CASE("await_any() counts a callable cancelled from outside as failed", "[await_any]") {
   run([] {
     auto caller = spin([] {
       try {
         await_any([] { sleep(); }, [] { throw first_error(); });
-      } catch (const all_failed& all) {
-        CHECK(holds<fiber_cancelled>(all.errors().at(0)));
-        CHECK(holds<first_error>(all.errors().at(1)));
+      } catch (const all_failed& error) {
+        CHECK(holds<fiber_cancelled>(error.errors().at(0)));
+        CHECK(holds<first_error>(error.errors().at(1)));
         throw;
       }
     });
@@ -309,7 +307,7 @@ TEST_CASE("a callable of await_any that somebody else cancels has failed", "[awa
   });
 }
 
-TEST_CASE("to wait for the first of nothing is refused", "[await_any]") {
+TEST_CASE("await_any() refuses an empty range", "[await_any]") {
   run([] {
     CHECK_THROWS_AS(await_any(), std::invalid_argument);
     CHECK_THROWS_AS(await_any(std::vector<std::function<int()>>()), std::invalid_argument);
@@ -321,8 +319,7 @@ TEST_CASE("to wait for the first of nothing is refused", "[await_any]") {
   });
 }
 
-TEST_CASE("await_any that is cancelled has ended its fibers before its caller unwinds",
-          "[await_any]") {
+TEST_CASE("await_any() ends its fibers before its cancelled caller unwinds", "[await_any]") {
   on_virtual_time([] {
     int in_time = 0;
     const bool done = move_on_after(50ms, [&] {
@@ -344,7 +341,7 @@ TEST_CASE("await_any that is cancelled has ended its fibers before its caller un
   });
 }
 
-TEST_CASE("of two that finish together, the earlier in the queue wins", "[await_any]") {
+TEST_CASE("await_any(): the earlier in the run queue wins if two finish together", "[await_any]") {
   run([] {
     CHECK(await_any([] { return 500; }, [] { return 100; }) == std::pair<std::size_t, int>(0, 500));
     std::vector<std::function<int()>> range{[] { return snooze(), 1; }, [] { return 2; }};
@@ -352,7 +349,7 @@ TEST_CASE("of two that finish together, the earlier in the queue wins", "[await_
   });
 }
 
-TEST_CASE("an await_any within an await_all within an await_any", "[await_any]") {
+TEST_CASE("await_any() can be nested in await_all() in await_any()", "[await_any]") {
   on_virtual_time([] {
     const auto inner = [] {
       return await_any(returns_after(1h, 1), returns_after(10ms, 2)).second;
@@ -366,24 +363,24 @@ TEST_CASE("an await_any within an await_all within an await_any", "[await_any]")
   });
 }
 
-TEST_CASE("first_value is the first that is not empty", "[first_value]") {
+TEST_CASE("first_value() returns the first result that is not empty", "[first_value]") {
   on_virtual_time([] {
-    std::optional<int> found;
-    CHECK(time_of([&] { found = first_value(has_after(500ms, 500), has_after(100ms, 100)); }) ==
+    std::optional<int> value;
+    CHECK(time_of([&] { value = first_value(has_after(500ms, 500), has_after(100ms, 100)); }) ==
           100ms);
-    CHECK(found == 100);
-    CHECK(time_of([&] { found = first_value(has_after(100ms, {}), has_after(500ms, 500)); }) ==
+    CHECK(value == 100);
+    CHECK(time_of([&] { value = first_value(has_after(100ms, {}), has_after(500ms, 500)); }) ==
           500ms);
-    CHECK(found == 500);
-    CHECK(time_of([&] { found = first_value(has_after(100ms, {}), has_after(500ms, {})); }) ==
+    CHECK(value == 500);
+    CHECK(time_of([&] { value = first_value(has_after(100ms, {}), has_after(500ms, {})); }) ==
           500ms);
-    CHECK(!found);
+    CHECK(!value);
     CHECK(first_value(has_after(0ms, 500), has_after(0ms, 100)) == 500);
     CHECK(first_value(std::vector{has_after(5ms, 5), has_after(1ms, 1)}) == 1);
   });
 }
 
-TEST_CASE("a failure counts for first_value only if there is no value", "[first_value]") {
+TEST_CASE("first_value() throws a failure only if there is no value", "[first_value]") {
   on_virtual_time([] {
     const auto fails = []() -> std::optional<int> { throw first_error(); };
     const auto fails_later = []() -> std::optional<int> {
@@ -395,7 +392,7 @@ TEST_CASE("a failure counts for first_value only if there is no value", "[first_
   });
 }
 
-TEST_CASE("a loser's result is destroyed without having been moved", "[await_any]") {
+TEST_CASE("await_any() destroys a loser's result without moving it", "[await_any]") {
   counted::constructed = counted::destroyed = counted::moved_from_losers = 0;
   run([] {
     const auto winner = await_any([] { return counted(false); },
@@ -423,17 +420,16 @@ TEST_CASE("a loser's result is destroyed without having been moved", "[await_any
   CHECK(counted::moved_from_losers == 0);
 }
 
-TEST_CASE(
-    "four that race, many times over on two threads, have one winner and leave nothing behind",
-    "[await_any]") {
+TEST_CASE("await_any() of four callables on two threads has one winner and leaks nothing",
+          "[await_any]") {
   const auto race_often = [](std::size_t& wrong) {
     run([&] {
       for (unsigned round = 0; round < 200; ++round) {
-        const auto runner = [&](unsigned own) {
-          return [round, own]() -> int {
-            for (unsigned i = 0; i < (round >> own) % 4; ++i) snooze();
-            if ((round + own) % 5 == 0) throw first_error();
-            return static_cast<int>(own);
+        const auto runner = [&](unsigned seed) {
+          return [round, seed]() -> int {
+            for (unsigned i = 0; i < (round >> seed) % 4; ++i) snooze();
+            if ((round + seed) % 5 == 0) throw first_error();
+            return static_cast<int>(seed);
           };
         };
         const auto [place, value] = await_any(runner(0), runner(1), runner(2), runner(3));
@@ -451,7 +447,8 @@ TEST_CASE(
   CHECK(wrong_there == 0);
 }
 
-TEST_CASE("await_all over handles borrows: the fibers go on when it is left", "[handles]") {
+TEST_CASE("await_all() over handles borrows them: the fibers continue when it returns",
+          "[handles]") {
   run([] {
     auto a = spin([] { return 1; });
     auto b = spin([] { return std::string("two"); });
@@ -468,8 +465,7 @@ TEST_CASE("await_all over handles borrows: the fibers go on when it is left", "[
   });
 }
 
-TEST_CASE("await_all over handles throws the first failure as soon as it is known, and only once",
-          "[handles]") {
+TEST_CASE("await_all() over handles throws the first failure at once, and only once", "[handles]") {
   run([] {
     auto endless = spin([] { sleep(); });
     auto fails_later = spin([] {
@@ -481,14 +477,14 @@ TEST_CASE("await_all over handles throws the first failure as soon as it is know
     auto fails = spin([] { throw second_error(); });  // before anybody awaits it
     CHECK_THROWS_AS(await_all(endless, fails), second_error);
     for (int i = 0; i < 5; ++i) snooze();
-    auto ended = spin([] { sleep(); });
-    ended.cancel();
-    CHECK_THROWS_AS(await_all(endless, ended), fiber_cancelled);
+    auto victim = spin([] { sleep(); });
+    victim.cancel();
+    CHECK_THROWS_AS(await_all(endless, victim), fiber_cancelled);
     CHECK(endless.state() == fiber_state::waiting);
   });
 }
 
-TEST_CASE("await_any over handles is the first that ended with a value; the others go on",
+TEST_CASE("await_any() over handles returns the first value; the other fibers continue",
           "[handles]") {
   run([] {
     auto fails = spin([] { throw first_error(); });
@@ -510,14 +506,14 @@ TEST_CASE("await_any over handles is the first that ended with a value; the othe
     try {
       await_any(std::vector<fiber_ref>{fails, slow});
       CHECK(false);
-    } catch (const all_failed& all) {
-      CHECK(holds<first_error>(all.errors().at(0)));
-      CHECK(holds<fiber_cancelled>(all.errors().at(1)));
+    } catch (const all_failed& error) {
+      CHECK(holds<first_error>(error.errors().at(0)));
+      CHECK(holds<fiber_cancelled>(error.errors().at(1)));
     }
   });
 }
 
-TEST_CASE("another child's failure interrupts who waits for handles", "[handles]") {
+TEST_CASE("await_all() over handles is interrupted by another child's failure", "[handles]") {
   run([] {
     auto slow = spin([] { sleep(); });
     spin([] { throw second_error(); });
@@ -526,7 +522,7 @@ TEST_CASE("another child's failure interrupts who waits for handles", "[handles]
   });
 }
 
-TEST_CASE("first_value over handles returns a copy", "[handles]") {
+TEST_CASE("first_value() over handles returns a copy", "[handles]") {
   run([] {
     auto empty = spin([] { return std::optional<std::string>(); });
     auto full = spin([] {
@@ -545,7 +541,8 @@ TEST_CASE("first_value over handles returns a copy", "[handles]") {
   });
 }
 
-TEST_CASE("handles that cannot be awaited are refused before anything happens", "[handles]") {
+TEST_CASE("await_all() refuses handles that cannot be awaited before it has an effect",
+          "[handles]") {
   run([] {
     auto slow = spin([] { sleep(); });
     CHECK_THROWS_AS(await_all(slow, fiber_ref()), std::logic_error);
@@ -555,7 +552,7 @@ TEST_CASE("handles that cannot be awaited are refused before anything happens", 
   });
 }
 
-TEST_CASE("handles to fibers of other threads can be awaited together", "[handles][threads]") {
+TEST_CASE("await_all() accepts handles to fibers of other threads", "[handles][threads]") {
   run([] {
     std::optional<fiber<int>> value;
     std::optional<fiber<int>> error;
@@ -583,7 +580,7 @@ TEST_CASE("handles to fibers of other threads can be awaited together", "[handle
   });
 }
 
-TEST_CASE("an attempt whose child fails while it is ended has failed, and the race goes on",
+TEST_CASE("await_any() goes on when an attempt fails because its child failed while ending",
           "[race]") {
   run([] {
     const auto won = await_any(

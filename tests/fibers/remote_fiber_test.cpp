@@ -21,19 +21,19 @@ using testing::outcome_of;
 using testing::strangers;
 using testing::among_strangers::run_here;
 
-TEST_CASE("handles are copied and dropped on other threads", "[handle][stress]") {
+TEST_CASE("fiber_ref can be copied and dropped on other threads", "[handle][stress]") {
   const auto rounds = testing::scaled(100'000, 2'000);
   run_here([&] {
-    box<fiber_ref> offered;
-    std::atomic<bool> over{false};
-    strangers others;
+    box<fiber_ref> handle_box;
+    std::atomic<bool> stop_requested{false};
+    strangers readers;
     for (int i = 0; i < 3; ++i) {
-      others.start([&] {
-        std::vector<fiber_ref> kept;
-        while (!over) {
-          if (auto next = offered.take()) {
-            for (int copies = 0; copies < 3; ++copies) kept.push_back(*next);
-            if (kept.size() > 100) kept.clear();
+      readers.start([&] {
+        std::vector<fiber_ref> handles;
+        while (!stop_requested) {
+          if (auto next = handle_box.take()) {
+            for (int copies = 0; copies < 3; ++copies) handles.push_back(*next);
+            if (handles.size() > 100) handles.clear();
           } else {
             std::this_thread::yield();
           }
@@ -43,23 +43,24 @@ TEST_CASE("handles are copied and dropped on other threads", "[handle][stress]")
     std::size_t ran = 0;
     for (std::size_t i = 0; i < rounds; ++i) {
       auto f = spin([&] { ++ran; });
-      offered.put(f);
+      handle_box.put(f);
       if (i % 2 == 0) f = {};
       snooze();
     }
     while (ran < rounds) snooze();
-    over = true;
-    others.join();
+    stop_requested = true;
+    readers.join();
     CHECK(ran == rounds);
   });
 }
 
-TEST_CASE("handles dropped abroad after their thread has ended free everything", "[handle]") {
+TEST_CASE("fiber_ref: the last drop on another thread frees all after the home thread ended",
+          "[handle]") {
   for (int round = 0; round < 20; ++round) {
     auto destroyed = std::make_shared<std::atomic<int>>(0);
     struct result {
       std::shared_ptr<std::atomic<int>> count;
-      result(std::shared_ptr<std::atomic<int>> to) : count(std::move(to)) {}
+      result(std::shared_ptr<std::atomic<int>> counter) : count(std::move(counter)) {}
       result(result&& other) noexcept = default;
       result& operator=(result&&) = delete;
       ~result() {
@@ -71,54 +72,54 @@ TEST_CASE("handles dropped abroad after their thread has ended free everything",
       for (int i = 0; i < 10; ++i) {
         handles.push_back(spin([destroyed] { return result(destroyed); }));
       }
-      for (auto& each : handles) each.await();
+      for (auto& handle : handles) handle.await();
     });
     CHECK(*destroyed == 0);
-    strangers others;
+    strangers peers;
     for (int i = 0; i < 2; ++i) {
-      others.start([half = std::vector<fiber<result>>(
-                        std::make_move_iterator(handles.begin() + 5 * i),
-                        std::make_move_iterator(handles.begin() + 5 * (i + 1)))]() mutable {
-        for (auto& each : half) each.await();
+      peers.start([half = std::vector<fiber<result>>(
+                       std::make_move_iterator(handles.begin() + 5 * i),
+                       std::make_move_iterator(handles.begin() + 5 * (i + 1)))]() mutable {
+        for (auto& handle : half) handle.await();
         half.clear();
       });
     }
-    others.join();
+    peers.join();
     CHECK(*destroyed == 10);
   }
 }
 
-TEST_CASE("after its thread has ended a handle gives the frozen result", "[handle]") {
+TEST_CASE("fiber::await() returns the stored result after the home thread has ended", "[handle]") {
   distant<int> value([] { return spin({.name = "alto"}, [] { return 4; }); });
-  distant<int> ended([] { return spin([]() -> int { sleep(); }); });
+  distant<int> victim([] { return spin([]() -> int { sleep(); }); });
   value.handle.await();
   value.dismiss();
-  ended.dismiss();
+  victim.dismiss();
   CHECK(value.handle.await() == 4);
   CHECK(value.handle.name() == "alto");
   CHECK(value.handle.home() != std::this_thread::get_id());
   CHECK(value.handle.children().empty());
   CHECK(value.handle.parent().state() == fiber_state::dead);
-  CHECK_THROWS_AS(ended.handle.await(), fiber_cancelled);
-  for (const fiber_ref& each : {fiber_ref(value.handle), fiber_ref(ended.handle)}) {
-    CHECK(each.state() == fiber_state::dead);
-    CHECK(!each.schedule(1));
-    CHECK(!each.raise(first_error()));
-    CHECK(each.cancel() == cancel_result::finished);
+  CHECK_THROWS_AS(victim.handle.await(), fiber_cancelled);
+  for (const fiber_ref& handle : {fiber_ref(value.handle), fiber_ref(victim.handle)}) {
+    CHECK(handle.state() == fiber_state::dead);
+    CHECK(!handle.schedule(1));
+    CHECK(!handle.raise(first_error()));
+    CHECK(handle.cancel() == cancel_result::finished);
   }
-  CHECK(ended.handle.stop(1) == cancel_result::finished);
+  CHECK(victim.handle.stop(1) == cancel_result::finished);
   run_here([&] {
     CHECK(value.handle.await() == 4);
-    CHECK_THROWS_AS(ended.handle.await(), fiber_cancelled);
+    CHECK_THROWS_AS(victim.handle.await(), fiber_cancelled);
   });
 }
 
-TEST_CASE("children can be listed only at home", "[handle]") {
+TEST_CASE("fiber::children() throws on another thread", "[handle]") {
   distant<int> f([] { return spin([]() -> int { sleep(); }); });
   CHECK_THROWS_AS(f.handle.children(), std::logic_error);
 }
 
-TEST_CASE("a verb on a handle starts no runtime on a thread that has none", "[handle]") {
+TEST_CASE("fiber_ref starts no runtime on a thread that has none", "[handle]") {
   distant<int> f([] { return spin([] { return suspend<int>(); }); });
   std::atomic<bool> free{false};
   std::thread([&] {
@@ -134,32 +135,32 @@ TEST_CASE("a verb on a handle starts no runtime on a thread that has none", "[ha
   CHECK(free);
 }
 
-TEST_CASE("threads come and go while others keep their handles", "[handle][stress]") {
+TEST_CASE("fiber_ref: threads come and go while others keep their handles", "[handle][stress]") {
   const auto rounds = testing::scaled(500, 40);
-  std::vector<fiber<std::size_t>> kept;
+  std::vector<fiber<std::size_t>> handles;
   std::mutex lock;
   for (std::size_t i = 0; i < rounds; ++i) {
-    strangers others;
+    strangers readers;
     for (int k = 0; k < 2; ++k) {
-      others.start_runtime([&, i] {
+      readers.start_runtime([&, i] {
         auto f = spin([i] {
           snooze();
           return i;
         });
         if (i % 2 == 0) suspend();
         const std::lock_guard guard(lock);
-        kept.push_back(std::move(f));
+        handles.push_back(std::move(f));
       });
     }
     for (int k = 0; k < 20; ++k) {
       const std::lock_guard guard(lock);
-      if (!kept.empty()) kept.back().raise(first_error());
+      if (!handles.empty()) handles.back().raise(first_error());
     }
   }
   std::size_t values = 0;
-  for (const auto& each : kept) {
-    if (outcome_of([&] { return each.await(); }) != "first") ++values;
+  for (const auto& handle : handles) {
+    if (outcome_of([&] { return handle.await(); }) != "first") ++values;
   }
-  CHECK(kept.size() == 2 * rounds);
+  CHECK(handles.size() == 2 * rounds);
   CHECK(values > 0);
 }

@@ -21,7 +21,7 @@ struct alignas(64) aligned {
 
 }  // namespace
 
-TEST_CASE("a result is read as often as one likes, at the same place", "[result]") {
+TEST_CASE("fiber::await() returns the same object each time", "[result]") {
   run([] {
     auto f = spin([] { return std::string("a value of more than a few characters"); });
     const std::string& once = f.await();
@@ -31,58 +31,59 @@ TEST_CASE("a result is read as often as one likes, at the same place", "[result]
   });
 }
 
-TEST_CASE("a result can be taken once; afterwards awaiting it is a logic error", "[result]") {
+TEST_CASE("fiber::await() on an rvalue moves the result out once; then it is a logic error",
+          "[result]") {
   run([] {
     auto f = spin([] { return std::make_unique<int>(3); });
-    const std::unique_ptr<int> taken = std::move(f).await();
-    CHECK(*taken == 3);
+    const std::unique_ptr<int> value = std::move(f).await();
+    CHECK(*value == 3);
     CHECK_THROWS_AS(f.await(), std::logic_error);
     CHECK_THROWS_AS(std::move(f).await(), std::logic_error);
     CHECK(f.state() == fiber_state::dead);
   });
 }
 
-TEST_CASE("results may be large, aligned, move-only or nothing", "[result]") {
+TEST_CASE("fiber: results may be large, aligned, move-only or void", "[result]") {
   run([] {
     auto many = spin([] {
       std::array<int, 1000> numbers;
       numbers.fill(8);
       return numbers;
     });
-    auto one = spin([] { return aligned(); });
+    auto source = spin([] { return aligned(); });
     auto pointer = spin([p = std::make_unique<int>(4)]() mutable { return std::move(p); });
-    auto nothing = spin([] {});
+    auto void_fiber = spin([] {});
     auto yes = spin([] { return true; });
     CHECK(many.await()[999] == 8);
-    CHECK(one.await().value == 5);
-    CHECK(reinterpret_cast<std::uintptr_t>(&one.await()) % 64 == 0);
+    CHECK(source.await().value == 5);
+    CHECK(reinterpret_cast<std::uintptr_t>(&source.await()) % 64 == 0);
     CHECK(*pointer.await() == 4);
-    nothing.await();
+    void_fiber.await();
     CHECK(yes.await());
   });
 }
 
-TEST_CASE("a result lives as long as a handle, and is destroyed once", "[result]") {
+TEST_CASE("fiber: a result lives as long as a handle, and is destroyed once", "[result]") {
   int alive = 0;
   run([&] {
-    auto kept = spin([&] { return counted(alive); });
-    kept.await();
+    auto handle = spin([&] { return counted(alive); });
+    handle.await();
     CHECK(alive == 1);
-    const fiber_ref other = kept;
-    kept = {};
+    const fiber_ref copy = handle;
+    handle = {};
     CHECK(alive == 1);
     spin([&] { return counted(alive); });
     snooze();
     snooze();
     CHECK(alive == 1);
-    auto stopped = spin([&]() -> counted { sleep(); });
+    auto victim = spin([&]() -> counted { sleep(); });
     snooze();
-    stopped.stop(counted(alive));
-    CHECK_NOTHROW(stopped.await());
+    victim.stop(counted(alive));
+    CHECK_NOTHROW(victim.await());
     CHECK(alive == 2);
-    auto taken = spin([&] { return counted(alive); });
+    auto source = spin([&] { return counted(alive); });
     {
-      const counted mine = std::move(taken).await();
+      const counted value = std::move(source).await();
       CHECK(alive == 3);
     }
     CHECK(alive == 2);
@@ -90,22 +91,22 @@ TEST_CASE("a result lives as long as a handle, and is destroyed once", "[result]
   CHECK(alive == 0);
 }
 
-TEST_CASE("dropping the handle neither ends a fiber nor waits for it", "[result]") {
+TEST_CASE("fiber: dropping the handle neither ends the fiber nor waits for it", "[result]") {
   run([] {
-    bool over = false;
+    bool ran_on = false;
     {
       auto f = spin([&] {
         sleep_for(1ms);
-        over = true;
+        ran_on = true;
       });
     }
-    CHECK(!over);
+    CHECK(!ran_on);
     suspend();
-    CHECK(over);
+    CHECK(ran_on);
   });
 }
 
-TEST_CASE("a body may be move-only and larger than a page", "[result]") {
+TEST_CASE("spin() accepts a callable that is move-only and larger than a page", "[result]") {
   run([] {
     std::array<char, 8000> big{};
     big[7999] = 'x';
@@ -114,7 +115,7 @@ TEST_CASE("a body may be move-only and larger than a page", "[result]") {
   });
 }
 
-TEST_CASE("a stack size that cannot be is refused before anything has happened", "[spin]") {
+TEST_CASE("spin() refuses an invalid stack size before it has an effect", "[spin]") {
   run([] {
     CHECK_THROWS_AS(spin({.stack_size = 100}, [] {}), std::invalid_argument);
     CHECK(current().children().empty());

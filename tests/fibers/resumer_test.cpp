@@ -22,7 +22,7 @@ using testing::first_error;
 using testing::strangers;
 using testing::among_strangers::run_here;
 
-TEST_CASE("suspend_with gives the value that its resumer was called with", "[resumer]") {
+TEST_CASE("suspend_with() returns the value that its resumer was called with", "[resumer]") {
   run([] {
     CHECK(suspend_with<int>([](resumer<int> r) { r(1); }) == 1);
     const std::string text = suspend_with<std::string>([](resumer<std::string> r) {
@@ -44,7 +44,7 @@ TEST_CASE("suspend_with gives the value that its resumer was called with", "[res
   });
 }
 
-TEST_CASE("suspend_with is a switchpoint also when it is resumed at once", "[resumer]") {
+TEST_CASE("suspend_with() is a switchpoint even when it is resumed at once", "[resumer]") {
   run([] {
     bool other_ran = false;
     spin([&] { other_ran = true; });
@@ -53,38 +53,38 @@ TEST_CASE("suspend_with is a switchpoint also when it is resumed at once", "[res
   });
 }
 
-TEST_CASE("a resumer that is dropped unused breaks the wait", "[resumer]") {
+TEST_CASE("resumer: dropping it unused breaks the wait", "[resumer]") {
   run([] {
     CHECK_THROWS_AS(suspend_with([](resumer<void>) {}), broken_resumer);
-    std::optional<resumer<int>> kept;
+    std::optional<resumer<int>> stored;
     auto f = spin([&] {
-      CHECK_THROWS_AS(suspend_with<int>([&](resumer<int> r) { kept.emplace(std::move(r)); }),
+      CHECK_THROWS_AS(suspend_with<int>([&](resumer<int> r) { stored.emplace(std::move(r)); }),
                       broken_resumer);
     });
     snooze();
     CHECK(f.state() == fiber_state::waiting);
-    kept.reset();
+    stored.reset();
     CHECK(f.state() == fiber_state::runnable);
     f.await();
   });
 }
 
-TEST_CASE("a resumer can be called once", "[resumer]") {
+TEST_CASE("resumer can be called once", "[resumer]") {
   run([] {
-    std::optional<resumer<int>> kept;
+    std::optional<resumer<int>> stored;
     auto f = spin(
-        [&] { return suspend_with<int>([&](resumer<int> r) { kept.emplace(std::move(r)); }); });
+        [&] { return suspend_with<int>([&](resumer<int> r) { stored.emplace(std::move(r)); }); });
     snooze();
-    (*kept)(1);
-    CHECK_THROWS_AS((*kept)(2), std::logic_error);
+    (*stored)(1);
+    CHECK_THROWS_AS((*stored)(2), std::logic_error);
     CHECK(f.await() == 1);
   });
 }
 
-TEST_CASE("a resumer that is called after the wait was interrupted does nothing", "[resumer]") {
+TEST_CASE("resumer does nothing when it is called after the wait was interrupted", "[resumer]") {
   run([] {
-    std::vector<resumer<int>> kept;
-    auto keep = [&](resumer<int> r) { kept.push_back(std::move(r)); };
+    std::vector<resumer<int>> stored;
+    auto keep = [&](resumer<int> r) { stored.push_back(std::move(r)); };
     auto f = spin([&] {
       CHECK_THROWS_AS(suspend_with<int>(keep), first_error);
       return suspend_with<int>(keep);
@@ -92,25 +92,25 @@ TEST_CASE("a resumer that is called after the wait was interrupted does nothing"
     snooze();
     f.raise(first_error());
     snooze();
-    REQUIRE(kept.size() == 2);
-    kept[0](1);
+    REQUIRE(stored.size() == 2);
+    stored[0](1);
     CHECK(f.state() == fiber_state::waiting);
-    kept[1](2);
+    stored[1](2);
     CHECK(f.await() == 2);
-    kept.clear();
+    stored.clear();
   });
 }
 
-TEST_CASE("what the callable of suspend_with throws is thrown there", "[resumer]") {
+TEST_CASE("suspend_with() throws what its callable throws", "[resumer]") {
   run([] {
     CHECK_THROWS_AS(suspend_with([](resumer<void>) { throw first_error(); }), first_error);
-    std::optional<resumer<void>> kept;
+    std::optional<resumer<void>> stored;
     CHECK_THROWS_AS(suspend_with([&](resumer<void> r) {
-                      kept.emplace(std::move(r));
+                      stored.emplace(std::move(r));
                       throw first_error();
                     }),
                     first_error);
-    (*kept)();
+    (*stored)();
     bool other_ran = false;
     spin([&] { other_ran = true; });
     suspend_with([](resumer<void> r) { r(); });
@@ -118,12 +118,12 @@ TEST_CASE("what the callable of suspend_with throws is thrown there", "[resumer]
   });
 }
 
-TEST_CASE("a resumer works from another thread", "[resumer]") {
+TEST_CASE("resumer works from another thread", "[resumer]") {
   run_here([] {
-    strangers others;
-    const auto later = [&others](auto value) {
-      return [&others, value](resumer<decltype(value)> r) {
-        others.start([r = std::move(r), value]() mutable { r(value); });
+    strangers threads;
+    const auto later = [&threads](auto value) {
+      return [&threads, value](resumer<decltype(value)> r) {
+        threads.start([r = std::move(r), value]() mutable { r(value); });
       };
     };
     CHECK(suspend_with<int>(later(5)) == 5);
@@ -132,24 +132,25 @@ TEST_CASE("a resumer works from another thread", "[resumer]") {
     std::array<int, 100> sevens{};
     sevens.fill(7);
     CHECK(suspend_with<std::array<int, 100>>(later(sevens))[99] == 7);
-    suspend_with([&](resumer<void> r) { others.start([r = std::move(r)]() mutable { r(); }); });
+    suspend_with([&](resumer<void> r) { threads.start([r = std::move(r)]() mutable { r(); }); });
   });
 }
 
-TEST_CASE("a resumer that is dropped on another thread breaks the wait", "[resumer]") {
+TEST_CASE("resumer: dropping it on another thread breaks the wait", "[resumer]") {
   run_here([] {
-    strangers others;
-    CHECK_THROWS_AS(suspend_with<int>([&](resumer<int> r) { others.start([r = std::move(r)] {}); }),
-                    broken_resumer);
+    strangers threads;
+    CHECK_THROWS_AS(
+        suspend_with<int>([&](resumer<int> r) { threads.start([r = std::move(r)] {}); }),
+        broken_resumer);
   });
 }
 
-TEST_CASE("a resumer called twice on another thread says so", "[resumer]") {
+TEST_CASE("resumer throws when it is called twice on another thread", "[resumer]") {
   run_here([] {
     std::atomic<bool> refused{false};
-    strangers others;
-    const int got = suspend_with<int>([&](resumer<int> r) {
-      others.start([&refused, r = std::move(r)]() mutable {
+    strangers threads;
+    const int value = suspend_with<int>([&](resumer<int> r) {
+      threads.start([&refused, r = std::move(r)]() mutable {
         r(1);
         try {
           r(2);
@@ -158,16 +159,16 @@ TEST_CASE("a resumer called twice on another thread says so", "[resumer]") {
         }
       });
     });
-    others.join();
-    CHECK(got == 1);
+    threads.join();
+    CHECK(value == 1);
     CHECK(refused);
   });
 }
 
-TEST_CASE("a resumer called from afar after its wait was over wakes no other wait", "[resumer]") {
+TEST_CASE("resumer: a late call from another thread wakes no other wait", "[resumer]") {
   run_here([] {
-    std::vector<resumer<int>> kept;
-    const auto keep = [&](resumer<int> r) { kept.push_back(std::move(r)); };
+    std::vector<resumer<int>> stored;
+    const auto keep = [&](resumer<int> r) { stored.push_back(std::move(r)); };
     auto f = spin([&] {
       CHECK_THROWS_AS(suspend_with<int>(keep), first_error);
       return suspend_with<int>(keep);
@@ -175,16 +176,17 @@ TEST_CASE("a resumer called from afar after its wait was over wakes no other wai
     snooze();
     f.raise(first_error());
     snooze();
-    REQUIRE(kept.size() == 2);
-    std::thread([late = std::move(kept[0])]() mutable { late(1); }).join();
+    REQUIRE(stored.size() == 2);
+    std::thread([late = std::move(stored[0])]() mutable { late(1); }).join();
     sleep_for(1ms);
     CHECK(f.state() == fiber_state::waiting);
-    std::thread([right = std::move(kept[1])]() mutable { right(2); }).join();
+    std::thread([right = std::move(stored[1])]() mutable { right(2); }).join();
     CHECK(f.await() == 2);
   });
 }
 
-TEST_CASE("a resumer called from afar after its thread has ended does nothing", "[resumer]") {
+TEST_CASE("resumer: a call from another thread does nothing after the home thread has ended",
+          "[resumer]") {
   std::optional<resumer<int>> late;
   run_here([&] {
     spin([&] { (void)suspend_with<int>([&](resumer<int> r) { late.emplace(std::move(r)); }); });
@@ -194,43 +196,43 @@ TEST_CASE("a resumer called from afar after its thread has ended does nothing", 
   late.reset();
 }
 
-TEST_CASE("a suspend_with() in the callable of another one is refused", "[resumer]") {
+TEST_CASE("suspend_with() is refused within the callable of another suspend_with()", "[resumer]") {
   run_here([] {
-    const int got = suspend_with<int>([](resumer<int> outer) {
+    const int value = suspend_with<int>([](resumer<int> outer) {
       CHECK_THROWS_AS(suspend_with([](resumer<void> inner) { inner(); }), std::logic_error);
       outer(1);
     });
-    CHECK(got == 1);
+    CHECK(value == 1);
   });
 }
 
-TEST_CASE("a thousand waits are resumed by threads that race with the thread's sleep",
+TEST_CASE("resumer: threads resume a thousand waits while the home thread goes to sleep",
           "[resumer][stress]") {
   run_here([] {
     const auto rounds = testing::scaled(100'000, 5'000);
-    box<resumer<std::size_t>> waiting;
-    std::atomic<bool> over{false};
-    strangers others;
+    box<resumer<std::size_t>> mailbox;
+    std::atomic<bool> stop_requested{false};
+    strangers threads;
     for (int i = 0; i < 2; ++i) {
-      others.start([&] {
-        for (std::size_t given = 1; !over;) {
-          if (auto next = waiting.take()) {
-            (*next)(given++);
+      threads.start([&] {
+        for (std::size_t number = 1; !stop_requested;) {
+          if (auto next = mailbox.take()) {
+            (*next)(number++);
           } else {
             std::this_thread::yield();
           }
         }
       });
     }
-    std::size_t resumed = 0;
+    std::size_t resumptions = 0;
     for (std::size_t i = 0; i < rounds; ++i) {
-      if (suspend_with<std::size_t>([&](resumer<std::size_t> r) { waiting.put(std::move(r)); }) >
+      if (suspend_with<std::size_t>([&](resumer<std::size_t> r) { mailbox.put(std::move(r)); }) >
           0) {
-        ++resumed;
+        ++resumptions;
       }
     }
-    over = true;
-    others.join();
-    CHECK(resumed == rounds);
+    stop_requested = true;
+    threads.join();
+    CHECK(resumptions == rounds);
   });
 }

@@ -16,32 +16,32 @@ using namespace std::chrono_literals;
 using testing::oops;
 using testing::until_waiting;
 
-TEST_CASE("a call is made again until it returns, later and later", "[retry]") {
+TEST_CASE("retry() repeats a call with growing delays until it returns", "[retry]") {
   testing::on_virtual_time([] {
-    retry_schedule how;
-    how.delay = 10ms;
-    how.longest_delay = 25ms;
-    how.jitter = 0;
-    std::vector<clock::duration> begun;
+    retry_schedule schedule;
+    schedule.delay = 10ms;
+    schedule.longest_delay = 25ms;
+    schedule.jitter = 0;
+    std::vector<clock::duration> starts;
     const auto start = clock::now();
     int calls = 0;
-    CHECK(retry(how, [&] {
-            begun.push_back(clock::now() - start);
+    CHECK(retry(schedule, [&] {
+            starts.push_back(clock::now() - start);
             if (++calls < 5) throw oops();
             return calls;
           }) == 5);
-    REQUIRE(begun.size() == 5);
-    const clock::duration expected[] = {0ms, 10ms, 30ms, 55ms, 80ms};
+    REQUIRE(starts.size() == 5);
+    const clock::duration expected_starts[] = {0ms, 10ms, 30ms, 55ms, 80ms};
     for (std::size_t i = 0; i < 5; ++i) {
-      CHECK(begun[i] >= expected[i]);
-      CHECK(begun[i] < expected[i] + 2ms);
+      CHECK(starts[i] >= expected_starts[i]);
+      CHECK(starts[i] < expected_starts[i] + 2ms);
     }
-    how.jitter = 1;
-    how.attempts = 1'000;
-    how.longest_delay = 1ms;
+    schedule.jitter = 1;
+    schedule.attempts = 1'000;
+    schedule.longest_delay = 1ms;
     calls = 0;
     const auto again = clock::now();
-    retry(how, [&] {
+    retry(schedule, [&] {
       if (++calls < 1'000) throw oops();
     });
     CHECK(clock::now() - again > 300ms);
@@ -49,12 +49,12 @@ TEST_CASE("a call is made again until it returns, later and later", "[retry]") {
   });
 }
 
-TEST_CASE("what would only fail again is not called again", "[retry]") {
+TEST_CASE("retry() does not repeat a call that would only fail again", "[retry]") {
   testing::on_virtual_time([] {
-    retry_schedule how;
-    how.attempts = 3;
+    retry_schedule schedule;
+    schedule.attempts = 3;
     int calls = 0;
-    CHECK_THROWS_AS(retry(how,
+    CHECK_THROWS_AS(retry(schedule,
                           [&] {
                             ++calls;
                             throw oops();
@@ -62,7 +62,7 @@ TEST_CASE("what would only fail again is not called again", "[retry]") {
                     oops);
     CHECK(calls == 3);
     calls = 0;
-    CHECK_THROWS_AS(retry(how,
+    CHECK_THROWS_AS(retry(schedule,
                           [&] {
                             ++calls;
                             throw std::invalid_argument("no");
@@ -70,8 +70,8 @@ TEST_CASE("what would only fail again is not called again", "[retry]") {
                     std::invalid_argument);
     CHECK(calls == 1);
     calls = 0;
-    how.only_if = [](const std::exception_ptr& failure) { return failure != nullptr; };
-    CHECK_THROWS_AS(retry(how,
+    schedule.only_if = [](const std::exception_ptr& failure) { return failure != nullptr; };
+    CHECK_THROWS_AS(retry(schedule,
                           [&] {
                             ++calls;
                             throw std::invalid_argument("no");
@@ -79,28 +79,28 @@ TEST_CASE("what would only fail again is not called again", "[retry]") {
                     std::invalid_argument);
     CHECK(calls == 3);
     calls = 0;
-    how.attempts = 1'000'000;
+    schedule.attempts = 1'000'000;
     CHECK_FALSE(move_on_after(1s, [&] {
-      retry(how, [&] {
+      retry(schedule, [&] {
         ++calls;
         throw oops();
       });
     }));
     CHECK(calls >= 3);
     calls = 0;
-    auto gone = spin([&] {
-      retry(how, [&] {
+    auto victim = spin([&] {
+      retry(schedule, [&] {
         ++calls;
         sleep();
       });
     });
-    until_waiting(gone);
-    gone.cancel();
-    CHECK_THROWS_AS(gone.await(), fiber_cancelled);
+    until_waiting(victim);
+    victim.cancel();
+    CHECK_THROWS_AS(victim.await(), fiber_cancelled);
     CHECK(calls == 1);
-    int kept = 3;
-    int& same = retry(how, [&]() -> int& { return kept; });
-    CHECK(&same == &kept);
+    int stored = 3;
+    int& reference = retry(schedule, [&]() -> int& { return stored; });
+    CHECK(&reference == &stored);
     for (auto bad : {retry_schedule{.attempts = 0}, retry_schedule{.delay = -1ms},
                      retry_schedule{.longest_delay = -1ms}, retry_schedule{.jitter = 1.5}}) {
       CHECK_THROWS_AS(retry(bad, [] {}), std::invalid_argument);

@@ -28,11 +28,11 @@ struct flaky : std::runtime_error {
 
 /// Restarts at once, and often.
 supervise_options quick() {
-  supervise_options how;
-  how.restarts = 100;
-  how.delay = 0ms;
-  how.jitter = 0;
-  return how;
+  supervise_options options;
+  options.restarts = 100;
+  options.delay = 0ms;
+  options.jitter = 0;
+  return options;
 }
 
 std::string text_of(const supervise_event& event) {
@@ -72,7 +72,7 @@ auto endless(words& trace, std::string name) {
 
 }  // namespace
 
-TEST_CASE("a child that fails is restarted until it returns", "[supervise]") {
+TEST_CASE("supervise() restarts a child that fails until it returns", "[supervise]") {
   run([] {
     std::vector<int> runs;
     int count = 0;
@@ -86,38 +86,39 @@ TEST_CASE("a child that fails is restarted until it returns", "[supervise]") {
   });
 }
 
-TEST_CASE("each start is a new fiber of the same name, made by the factory in it", "[supervise]") {
+TEST_CASE("supervise() starts a new fiber of the same name each time, made by the factory",
+          "[supervise]") {
   run([] {
     std::vector<fiber_ref> fibers;
-    int made = 0;
+    int factory_calls = 0;
     child_spec spec{.name = "worker", .restart = restart_policy::on_failure};
     spec.make = [&] {
-      const int number = ++made;
+      const int number = ++factory_calls;
       fibers.push_back(current());
-      return [&fibers, owned = std::make_unique<int>(number)] {
+      return [&fibers, payload = std::make_unique<int>(number)] {
         CHECK(current() == fibers.back());
-        if (*owned < 3) throw flaky();
+        if (*payload < 3) throw flaky();
       };
     };
     supervise(quick(), spec);
-    CHECK(made == 3);
+    CHECK(factory_calls == 3);
     REQUIRE(fibers.size() == 3);
     CHECK(!(fibers[0] == fibers[1]));
-    for (const fiber_ref& each : fibers) CHECK(each.name() == "worker");
+    for (const fiber_ref& child : fibers) CHECK(child.name() == "worker");
   });
 }
 
-TEST_CASE("the policy says which ends are followed by a restart", "[supervise]") {
+TEST_CASE("supervise(): the restart policy decides which ends cause a restart", "[supervise]") {
   run([] {
     const auto runs = [](restart_policy policy, auto how_it_ends) {
       int count = 0;
-      supervise_options how = quick();
-      how.restarts = 3;
+      supervise_options options = quick();
+      options.restarts = 3;
       try {
-        supervise(how, child_spec{.restart = policy, .make = [&] {
-                                    ++count;
-                                    how_it_ends();
-                                  }});
+        supervise(options, child_spec{.restart = policy, .make = [&] {
+                                        ++count;
+                                        how_it_ends();
+                                      }});
       } catch (const too_many_restarts&) {
       }
       return count;
@@ -139,49 +140,49 @@ TEST_CASE("the policy says which ends are followed by a restart", "[supervise]")
   });
 }
 
-TEST_CASE("a cancellation that a child lets through from another fiber is a failure",
-          "[supervise]") {
+TEST_CASE("supervise() treats a cancellation from another fiber as a failure", "[supervise]") {
   run([] {
     int count = 0;
     supervise(quick(), child_spec{.restart = restart_policy::on_failure, .make = [&] {
                                     if (++count > 1) return;
-                                    auto other = spin([] { sleep(); });
-                                    other.cancel();
-                                    other.await();
+                                    auto outsider = spin([] { sleep(); });
+                                    outsider.cancel();
+                                    outsider.await();
                                   }});
     CHECK(count == 2);
   });
 }
 
-TEST_CASE("what a child's own children fail with is the child's failure", "[supervise]") {
+TEST_CASE("supervise() treats failures of a child's own children as the child's failure",
+          "[supervise]") {
   run([] {
     int count = 0;
     words trace;
-    supervise_options how = quick();
-    how.on_event = into(trace);
-    supervise(how, child_spec{.name = "a", .restart = restart_policy::on_failure, .make = [&] {
-                                if (++count > 1) return;
-                                spin([] {
-                                  try {
-                                    sleep();
-                                  } catch (const cancelled&) {
-                                    throw flaky();
-                                  }
-                                });
-                                snooze();
-                              }});
+    supervise_options options = quick();
+    options.on_event = into(trace);
+    supervise(options, child_spec{.name = "a", .restart = restart_policy::on_failure, .make = [&] {
+                                    if (++count > 1) return;
+                                    spin([] {
+                                      try {
+                                        sleep();
+                                      } catch (const cancelled&) {
+                                        throw flaky();
+                                      }
+                                    });
+                                    snooze();
+                                  }});
     CHECK(trace == words{"a started", "a failed", "a in 0 ms", "a started", "a ended"});
   });
 }
 
-TEST_CASE("one_for_one leaves the others alone", "[supervise]") {
+TEST_CASE("supervise(): one_for_one restarts only the failed child", "[supervise]") {
   on_virtual_time([] {
     words trace;
-    supervise_options how = quick();
-    how.on_event = into(trace);
+    supervise_options options = quick();
+    options.on_event = into(trace);
     int count = 0;
     const auto done = move_on_after(10ms, [&] {
-      supervise(how, child_spec{.name = "a", .make = endless(trace, "a")},
+      supervise(options, child_spec{.name = "a", .make = endless(trace, "a")},
                 child_spec{.name = "b",
                            .restart = restart_policy::on_failure,
                            .make =
@@ -196,18 +197,18 @@ TEST_CASE("one_for_one leaves the others alone", "[supervise]") {
   });
 }
 
-TEST_CASE("one_for_all ends the others in the opposite order, and starts all in theirs",
+TEST_CASE("supervise(): one_for_all ends all children in reverse order and restarts them in order",
           "[supervise]") {
   on_virtual_time([] {
     words trace;
-    supervise_options how = quick();
-    how.strategy = restart_strategy::one_for_all;
-    how.delay = 5ms;
-    how.on_event = into(trace);
+    supervise_options options = quick();
+    options.strategy = restart_strategy::one_for_all;
+    options.delay = 5ms;
+    options.on_event = into(trace);
     int count = 0;
     const auto done = move_on_after(20ms, [&] {
       supervise(
-          how, child_spec{.name = "a", .make = endless(trace, "a")},
+          options, child_spec{.name = "a", .make = endless(trace, "a")},
           child_spec{.name = "b",
                      .make =
                          [&] {
@@ -229,15 +230,15 @@ TEST_CASE("one_for_all ends the others in the opposite order, and starts all in 
   });
 }
 
-TEST_CASE("rest_for_one ends and starts those after the child", "[supervise]") {
+TEST_CASE("supervise(): rest_for_one restarts the failed child and those after it", "[supervise]") {
   on_virtual_time([] {
     words trace;
-    supervise_options how = quick();
-    how.strategy = restart_strategy::rest_for_one;
-    how.on_event = into(trace);
+    supervise_options options = quick();
+    options.strategy = restart_strategy::rest_for_one;
+    options.on_event = into(trace);
     int count = 0;
     const auto done = move_on_after(20ms, [&] {
-      supervise(how, child_spec{.name = "a", .make = endless(trace, "a")},
+      supervise(options, child_spec{.name = "a", .make = endless(trace, "a")},
                 child_spec{.name = "b",
                            .make =
                                [&] {
@@ -253,34 +254,34 @@ TEST_CASE("rest_for_one ends and starts those after the child", "[supervise]") {
   });
 }
 
-TEST_CASE("children that fail together are restarted once with all", "[supervise]") {
+TEST_CASE("supervise() restarts all children once when several fail together", "[supervise]") {
   on_virtual_time([] {
-    supervise_options how = quick();
-    how.strategy = restart_strategy::one_for_all;
-    how.restarts = 1;
+    supervise_options options = quick();
+    options.strategy = restart_strategy::one_for_all;
+    options.restarts = 1;
     int left_to_fail = 3;
-    int returned = 0;
+    int returns = 0;
     const auto fails_once = [&] {
       sleep_for(1ms);
       if (left_to_fail-- > 0) throw flaky();
-      ++returned;
+      ++returns;
     };
     const child_spec spec{.restart = restart_policy::on_failure, .make = fails_once};
-    supervise(how, spec, spec, spec);
-    CHECK(returned == 3);
+    supervise(options, spec, spec, spec);
+    CHECK(returns == 3);
   });
 }
 
-TEST_CASE("more restarts than allowed within the window end all, with an error that says why",
+TEST_CASE("supervise() gives up after too many restarts within the window, and says why",
           "[supervise]") {
   on_virtual_time([] {
     words trace;
-    supervise_options how = quick();
-    how.restarts = 2;
-    how.on_event = into(trace);
-    bool told = false;
+    supervise_options options = quick();
+    options.restarts = 2;
+    options.on_event = into(trace);
+    bool notified = false;
     try {
-      supervise(how, child_spec{.name = "a", .make = endless(trace, "a")},
+      supervise(options, child_spec{.name = "a", .make = endless(trace, "a")},
                 child_spec{.name = "b",
                            .make =
                                [] {
@@ -289,12 +290,12 @@ TEST_CASE("more restarts than allowed within the window end all, with an error t
                                }},
                 child_spec{.name = "c", .make = endless(trace, "c")});
     } catch (const too_many_restarts& error) {
-      told = true;
+      notified = true;
       CHECK(error.child() == "b");
       CHECK(std::string(error.what()) == "child b has ended once more after 2 restarts: flaky");
       CHECK_THROWS_AS(std::rethrow_exception(error.cause()), flaky);
     }
-    CHECK(told);
+    CHECK(notified);
     CHECK(trace == words{"a started", "b started", "c started", "b failed", "b in 0 ms",
                          "b started", "b failed", "b in 0 ms", "b started", "b failed", "c left",
                          "c ended", "a left", "a ended", "b given up"});
@@ -302,79 +303,80 @@ TEST_CASE("more restarts than allowed within the window end all, with an error t
   });
 }
 
-TEST_CASE("restarts that are far enough apart are not too many", "[supervise]") {
+TEST_CASE("supervise() does not count restarts outside of the window", "[supervise]") {
   on_virtual_time([] {
-    supervise_options how = quick();
-    how.restarts = 2;
-    how.window = 1s;
+    supervise_options options = quick();
+    options.restarts = 2;
+    options.window = 1s;
     int count = 0;
     const auto start = clock::now();
-    supervise(how, child_spec{.restart = restart_policy::on_failure, .make = [&] {
-                                sleep_for(500ms);
-                                if (++count < 20) throw flaky();
-                              }});
+    supervise(options, child_spec{.restart = restart_policy::on_failure, .make = [&] {
+                                    sleep_for(500ms);
+                                    if (++count < 20) throw flaky();
+                                  }});
     CHECK(count == 20);
     CHECK(clock::now() - start == 10s);
-    how.restarts = 0;
-    CHECK_THROWS_AS(supervise(how, child_spec{.make = [] {}}), too_many_restarts);
+    options.restarts = 0;
+    CHECK_THROWS_AS(supervise(options, child_spec{.make = [] {}}), too_many_restarts);
   });
 }
 
-TEST_CASE("the delay doubles up to its limit, and starts anew after a good run", "[supervise]") {
+TEST_CASE("supervise() doubles the delay up to its limit, and resets it after a good run",
+          "[supervise]") {
   on_virtual_time([] {
     std::vector<std::int64_t> delays;
-    supervise_options how = quick();
-    how.window = 1s;
-    how.delay = 10ms;
-    how.longest_delay = 70ms;
-    how.on_event = [&](const supervise_event& event) {
+    supervise_options options = quick();
+    options.window = 1s;
+    options.delay = 10ms;
+    options.longest_delay = 70ms;
+    options.on_event = [&](const supervise_event& event) {
       if (event.what == kind::restarting) delays.push_back(event.delay / 1ms);
     };
     int count = 0;
     const auto start = clock::now();
-    supervise(how, child_spec{.restart = restart_policy::on_failure, .make = [&] {
-                                if (++count == 6) sleep_for(1s);
-                                if (count < 8) throw flaky();
-                              }});
+    supervise(options, child_spec{.restart = restart_policy::on_failure, .make = [&] {
+                                    if (++count == 6) sleep_for(1s);
+                                    if (count < 8) throw flaky();
+                                  }});
     CHECK(delays == std::vector<std::int64_t>{10, 20, 40, 70, 70, 10, 20});
     CHECK(clock::now() - start == 1240ms);
   });
 }
 
-TEST_CASE("jitter takes off a part of each delay", "[supervise]") {
+TEST_CASE("supervise(): jitter shortens each delay at random", "[supervise]") {
   on_virtual_time([] {
-    supervise_options how = quick();
-    how.delay = how.longest_delay = 100ms;
-    how.jitter = 0.5;
-    std::size_t outside = 0;
+    supervise_options options = quick();
+    options.delay = options.longest_delay = 100ms;
+    options.jitter = 0.5;
+    std::size_t outliers = 0;
     std::size_t shorter = 0;
-    how.on_event = [&](const supervise_event& event) {
+    options.on_event = [&](const supervise_event& event) {
       if (event.what != kind::restarting) return;
-      outside += event.delay < 50ms || event.delay > 100ms ? 1 : 0;
+      outliers += event.delay < 50ms || event.delay > 100ms ? 1 : 0;
       shorter += event.delay < 99ms ? 1 : 0;
     };
     int count = 0;
-    supervise(how, child_spec{.restart = restart_policy::on_failure, .make = [&] {
-                                if (++count < 50) throw flaky();
-                              }});
-    CHECK(outside == 0);
+    supervise(options, child_spec{.restart = restart_policy::on_failure, .make = [&] {
+                                    if (++count < 50) throw flaky();
+                                  }});
+    CHECK(outliers == 0);
     CHECK(shorter > 0);
   });
 }
 
-TEST_CASE("a supervisor that is cancelled ends its children, the youngest first", "[supervise]") {
+TEST_CASE("supervise() ends its children when it is cancelled, the youngest first", "[supervise]") {
   on_virtual_time([] {
     words trace;
     auto supervisor = spin([&] {
-      words borrowed;
+      words log;
       const auto child = [&](std::string name) {
         return [&, name] {
           try {
             sleep();
           } catch (const cancelled&) {
             sleep_for(10ms);
-            borrowed.push_back(name);
-            trace.push_back(borrowed.back());
+            log.push_back(name);
+            trace.push_back(log.back());
             throw;
           }
         };
@@ -389,8 +391,7 @@ TEST_CASE("a supervisor that is cancelled ends its children, the youngest first"
   });
 }
 
-TEST_CASE("a supervisor that is cancelled before its children have begun begins none",
-          "[supervise]") {
+TEST_CASE("supervise() starts no child if it is cancelled before", "[supervise]") {
   run([] {
     bool begun = false;
     auto supervisor = spin([&] { supervise(quick(), child_spec{.make = [&] { begun = true; }}); });
@@ -401,83 +402,83 @@ TEST_CASE("a supervisor that is cancelled before its children have begun begins 
   });
 }
 
-TEST_CASE("what on_event throws ends all children and is thrown", "[supervise]") {
+TEST_CASE("supervise() ends all children and throws when on_event throws", "[supervise]") {
   run([] {
     words trace;
-    supervise_options how = quick();
-    how.on_event = [](const supervise_event& event) {
+    supervise_options options = quick();
+    options.on_event = [](const supervise_event& event) {
       if (event.what == kind::failed) throw 9;
     };
-    int thrown = 0;
+    int events_thrown = 0;
     try {
-      supervise(how, child_spec{.make = endless(trace, "a")}, child_spec{.make = [] {
+      supervise(options, child_spec{.make = endless(trace, "a")}, child_spec{.make = [] {
                   snooze();
                   throw flaky();
                 }});
     } catch (int error) {
-      thrown = error;
+      events_thrown = error;
     }
-    CHECK(thrown == 9);
+    CHECK(events_thrown == 9);
     CHECK(trace == words{"a left"});
   });
 }
 
-TEST_CASE("a range of specs, with factories that own what they make", "[supervise]") {
+TEST_CASE("supervise() accepts a range of specs with owning factories", "[supervise]") {
   run([] {
     int sum = 0;
     std::vector<child_spec> specs;
     for (int i = 1; i <= 3; ++i) {
       specs.push_back({.restart = restart_policy::never,
-                       .make = [&sum, owned = std::make_unique<int>(i)] { sum += *owned; }});
+                       .make = [&sum, payload = std::make_unique<int>(i)] { sum += *payload; }});
     }
     supervise({}, std::move(specs));
     CHECK(sum == 6);
   });
 }
 
-TEST_CASE("what cannot be supervised is refused before anything starts", "[supervise]") {
+TEST_CASE("supervise() refuses invalid options before it starts a child", "[supervise]") {
   run([] {
     bool started = false;
     const child_spec good{.make = [&] { started = true; }};
     const auto refused = [&](auto change) {
-      supervise_options how;
-      change(how);
-      CHECK_THROWS_AS(supervise(how, good), std::invalid_argument);
+      supervise_options options;
+      change(options);
+      CHECK_THROWS_AS(supervise(options, good), std::invalid_argument);
     };
     CHECK_THROWS_AS(supervise({}), std::invalid_argument);
     CHECK_THROWS_AS(supervise({}, good, child_spec{}), std::invalid_argument);
     CHECK_THROWS_AS(supervise({}, child_spec{.make = std::function<void()>()}),
                     std::invalid_argument);
-    refused([](supervise_options& how) { how.window = 0ms; });
-    refused([](supervise_options& how) { how.window = -1ms; });
-    refused([](supervise_options& how) { how.delay = -1ms; });
-    refused([](supervise_options& how) { how.longest_delay = how.delay - 1ns; });
-    refused([](supervise_options& how) { how.jitter = -0.1; });
-    refused([](supervise_options& how) { how.jitter = 1.1; });
+    refused([](supervise_options& options) { options.window = 0ms; });
+    refused([](supervise_options& options) { options.window = -1ms; });
+    refused([](supervise_options& options) { options.delay = -1ms; });
+    refused([](supervise_options& options) { options.longest_delay = options.delay - 1ns; });
+    refused([](supervise_options& options) { options.jitter = -0.1; });
+    refused([](supervise_options& options) { options.jitter = 1.1; });
     CHECK(!started);
   });
 }
 
-TEST_CASE("supervise ends when somebody cancels all there is", "[supervise]") {
+TEST_CASE("supervise() ends when all of its children are cancelled", "[supervise]") {
   run([] {
     auto boss = spin([] {
       supervise({.restarts = 0},
                 child_spec{.name = "a", .restart = restart_policy::never, .make = [] { sleep(); }});
     });
     for (int i = 0; i < 3; ++i) snooze();
-    for (auto& each : boss.children()) each.cancel();
+    for (auto& child : boss.children()) child.cancel();
     CHECK(move_on_after(10s, [&] { boss.await(); }));
   });
 }
 
-TEST_CASE("supervise ends when its children are cancelled before they could begin", "[supervise]") {
+TEST_CASE("supervise() ends when its children are cancelled before they start", "[supervise]") {
   run([] {
     auto boss = spin([] {
       supervise({.restarts = 0},
                 child_spec{.name = "a", .restart = restart_policy::never, .make = [] { sleep(); }});
     });
     while (boss.children().empty()) snooze();
-    for (auto& each : boss.children()) each.cancel();
+    for (auto& child : boss.children()) child.cancel();
     CHECK(move_on_after(10s, [&] { boss.await(); }));
   });
 }

@@ -34,30 +34,30 @@ struct large {
 
 }  // namespace
 
-TEST_CASE("a suspended fiber runs only when it has been scheduled", "[order]") {
+TEST_CASE("suspend() returns only after schedule()", "[order]") {
   run([] {
-    numbers seen;
+    numbers events;
     std::vector<fiber<void>> fibers;
     for (int i = 0; i < 3; ++i) {
-      fibers.push_back(spin([&seen, i] {
+      fibers.push_back(spin([&events, i] {
         suspend();
-        seen.push_back(i);
+        events.push_back(i);
       }));
     }
     snooze();
     CHECK(fibers[0].schedule());
-    CHECK(seen.empty());
+    CHECK(events.empty());
     snooze();
-    CHECK(seen == numbers{0});
+    CHECK(events == numbers{0});
     CHECK(fibers[0].state() == fiber_state::dead);
     fibers[1].schedule();
     fibers[2].schedule();
     snooze();
-    CHECK(seen == numbers{0, 1, 2});
+    CHECK(events == numbers{0, 1, 2});
   });
 }
 
-TEST_CASE("scheduling is not switching, and keeps the order of the calls", "[order]") {
+TEST_CASE("fiber::schedule() does not switch, and keeps the order of the calls", "[order]") {
   run([] {
     words trace;
     std::vector<fiber<void>> fibers;
@@ -77,7 +77,8 @@ TEST_CASE("scheduling is not switching, and keeps the order of the calls", "[ord
   });
 }
 
-TEST_CASE("a second schedule replaces the value, not the place in the queue", "[token]") {
+TEST_CASE("fiber::schedule() a second time replaces the value, not the place in the queue",
+          "[token]") {
   run([] {
     words trace;
     auto wait = [&trace](const char* name) {
@@ -94,7 +95,7 @@ TEST_CASE("a second schedule replaces the value, not the place in the queue", "[
   });
 }
 
-TEST_CASE("a fiber scheduled many times runs once", "[token]") {
+TEST_CASE("fiber::schedule() several times runs the fiber once", "[token]") {
   run([] {
     int turns = 0;
     auto f = spin([&] {
@@ -110,7 +111,7 @@ TEST_CASE("a fiber scheduled many times runs once", "[token]") {
   });
 }
 
-TEST_CASE("a token given before suspend is kept for it, the last one alone", "[token]") {
+TEST_CASE("suspend() returns the last token that was given before it", "[token]") {
   run([] {
     auto f = spin([] {
       snooze();
@@ -126,7 +127,7 @@ TEST_CASE("a token given before suspend is kept for it, the last one alone", "[t
   });
 }
 
-TEST_CASE("an exception takes the place of a token that was not yet seen", "[token]") {
+TEST_CASE("fiber::raise() replaces a token that suspend() has not yet returned", "[token]") {
   run([] {
     for (const bool early : {false, true}) {
       auto f = spin([] { return suspend<int>(); });
@@ -139,7 +140,7 @@ TEST_CASE("an exception takes the place of a token that was not yet seen", "[tok
   });
 }
 
-TEST_CASE("suspend is a switchpoint also when its token is there already", "[token]") {
+TEST_CASE("suspend() is a switchpoint even when its token is already there", "[token]") {
   run([] {
     words trace;
     auto f = spin([&] {
@@ -154,7 +155,7 @@ TEST_CASE("suspend is a switchpoint also when its token is there already", "[tok
   });
 }
 
-TEST_CASE("a token of another type is a logic error in suspend, and nothing more", "[token]") {
+TEST_CASE("suspend() throws a logic error for a token of another type", "[token]") {
   run([] {
     auto f = spin([] {
       CHECK_THROWS_AS(suspend<int>(), std::logic_error);
@@ -174,7 +175,7 @@ TEST_CASE("a token of another type is a logic error in suspend, and nothing more
   });
 }
 
-TEST_CASE("a token may be move-only, and larger than its place", "[token]") {
+TEST_CASE("suspend(): a token may be move-only and larger than its inline storage", "[token]") {
   run([] {
     auto f = spin([] {
       const auto pointer = suspend<std::unique_ptr<int>>();
@@ -189,12 +190,12 @@ TEST_CASE("a token may be move-only, and larger than its place", "[token]") {
   });
 }
 
-TEST_CASE("every token is destroyed once, taken or not", "[token]") {
+TEST_CASE("suspend(): every token is destroyed once, whether returned or not", "[token]") {
   int alive = 0;
   run([&] {
     auto taker = spin([] {
-      const auto taken = suspend<counted>();
-      return *taken.alive;
+      const auto token = suspend<counted>();
+      return *token.alive;
     });
     taker.schedule(counted(alive));
     taker.schedule(counted(alive));
@@ -212,7 +213,8 @@ TEST_CASE("every token is destroyed once, taken or not", "[token]") {
   CHECK(alive == 0);
 }
 
-TEST_CASE("a token never wakes a sleep; it waits for the next suspend", "[token]") {
+TEST_CASE("fiber::schedule() never wakes a sleep; the token waits for the next suspend()",
+          "[token]") {
   run([] {
     const auto start = clock::now();
     auto f = spin([start] {
@@ -227,13 +229,13 @@ TEST_CASE("a token never wakes a sleep; it waits for the next suspend", "[token]
   });
 }
 
-TEST_CASE("a token never wakes a read", "[token]") {
+TEST_CASE("fiber::schedule() never wakes a read", "[token]") {
   run([] {
     auto ends = testing::make_pipe();
     auto f = spin([&] {
       std::array<std::byte, 4> buffer;
-      const std::size_t got = io::read(ends.first(), buffer);
-      return std::pair(got, suspend<int>());
+      const std::size_t count = io::read(ends.first(), buffer);
+      return std::pair(count, suspend<int>());
     });
     snooze();
     CHECK(f.schedule(5));
@@ -244,7 +246,7 @@ TEST_CASE("a token never wakes a read", "[token]") {
   });
 }
 
-TEST_CASE("a token never wakes an await, a group or a suspend_with", "[token]") {
+TEST_CASE("fiber::schedule() never wakes an await, a group or a suspend_with()", "[token]") {
   run([] {
     auto slow = spin([] { sleep_for(5ms); });
     auto awaiting = spin([&] {
@@ -253,34 +255,35 @@ TEST_CASE("a token never wakes an await, a group or a suspend_with", "[token]") 
       return suspend<int>();
     });
     auto grouping = spin([] {
-      bool over = false;
-      group one;
-      one.spin([&] {
+      bool finished = false;
+      group members;
+      members.spin([&] {
         sleep_for(5ms);
-        over = true;
+        finished = true;
       });
-      one.await_all();
-      CHECK(over);
+      members.await_all();
+      CHECK(finished);
       return suspend<int>();
     });
-    std::optional<resumer<int>> kept;
-    auto resumed = spin([&] {
-      const int given = suspend_with<int>([&](resumer<int> r) { kept.emplace(std::move(r)); });
-      return 10 * given + suspend<int>();
+    std::optional<resumer<int>> stored;
+    auto resumer_fiber = spin([&] {
+      const int value = suspend_with<int>([&](resumer<int> r) { stored.emplace(std::move(r)); });
+      return 10 * value + suspend<int>();
     });
     snooze();
-    for (const fiber_ref& each : {fiber_ref(awaiting), fiber_ref(grouping), fiber_ref(resumed)}) {
-      CHECK(each.schedule(1));
-      CHECK(each.state() == fiber_state::waiting);
+    for (const fiber_ref& handle :
+         {fiber_ref(awaiting), fiber_ref(grouping), fiber_ref(resumer_fiber)}) {
+      CHECK(handle.schedule(1));
+      CHECK(handle.state() == fiber_state::waiting);
     }
-    (*kept)(4);
+    (*stored)(4);
     CHECK(awaiting.await() == 1);
     CHECK(grouping.await() == 1);
-    CHECK(resumed.await() == 41);
+    CHECK(resumer_fiber.await() == 41);
   });
 }
 
-TEST_CASE("scheduling oneself is a logic error, before anything has happened", "[token]") {
+TEST_CASE("fiber::schedule() on the current fiber is a logic error without an effect", "[token]") {
   run([] {
     CHECK_THROWS_AS(current().schedule(), std::logic_error);
     CHECK_THROWS_AS(current().schedule(1), std::logic_error);
@@ -296,7 +299,7 @@ TEST_CASE("scheduling oneself is a logic error, before anything has happened", "
   });
 }
 
-TEST_CASE("scheduling a dead fiber resumes nobody", "[token]") {
+TEST_CASE("fiber::schedule() on a dead fiber resumes nobody", "[token]") {
   run([] {
     auto dead = spin([] { return 1; });
     dead.await();
@@ -310,43 +313,43 @@ TEST_CASE("scheduling a dead fiber resumes nobody", "[token]") {
   });
 }
 
-TEST_CASE("a token that an exception has replaced is gone, whatever its type", "[token]") {
+TEST_CASE("fiber::raise() destroys a pending token of any type", "[token]") {
   run([] {
     const auto replaced = [](auto give) {
-      auto waiting = spin([&] {
+      auto suspended_fiber = spin([&] {
         CHECK_THROWS_AS(suspend(), oops);
         return !move_on_after(5ms, [] { suspend(); });
       });
       testing::settle();
-      give(waiting);
-      waiting.raise(oops());
-      CHECK(waiting.await());
+      give(suspended_fiber);
+      suspended_fiber.raise(oops());
+      CHECK(suspended_fiber.await());
     };
-    replaced([](const fiber_ref& to) { to.schedule(); });
-    replaced([](const fiber_ref& to) { to.schedule(3); });
-    replaced([](const fiber_ref& to) { to.schedule(std::array<int, 100>{}); });
-    replaced([](const fiber_ref& to) { to.schedule(std::make_unique<int>(3)); });
-    replaced([](const fiber_ref& to) { to.schedule(std::string(100, 'x')); });
+    replaced([](const fiber_ref& target) { target.schedule(); });
+    replaced([](const fiber_ref& target) { target.schedule(3); });
+    replaced([](const fiber_ref& target) { target.schedule(std::array<int, 100>{}); });
+    replaced([](const fiber_ref& target) { target.schedule(std::make_unique<int>(3)); });
+    replaced([](const fiber_ref& target) { target.schedule(std::string(100, 'x')); });
   });
 }
 
-TEST_CASE("a token from another thread that an exception has replaced is gone", "[token][thread]") {
+TEST_CASE("fiber::raise() destroys a pending token from another thread", "[token][thread]") {
   const auto replaced = [](auto give) {
     testing::run_here([&] {
-      auto waiting = spin([&] {
+      auto suspended_fiber = spin([&] {
         CHECK_THROWS_AS(suspend(), oops);
         return !move_on_after(5ms, [] { suspend(); });
       });
       testing::settle();
-      std::thread other([&] {  // both are there before the fiber's thread looks
-        give(waiting);
-        waiting.raise(oops());
+      std::thread remote([&] {  // both are there before the fiber's thread looks
+        give(suspended_fiber);
+        suspended_fiber.raise(oops());
       });
-      other.join();
-      CHECK(waiting.await());
+      remote.join();
+      CHECK(suspended_fiber.await());
     });
   };
-  replaced([](const fiber_ref& to) { to.schedule(); });
-  replaced([](const fiber_ref& to) { to.schedule(3L); });
-  replaced([](const fiber_ref& to) { to.schedule(std::make_unique<int>(3)); });
+  replaced([](const fiber_ref& target) { target.schedule(); });
+  replaced([](const fiber_ref& target) { target.schedule(3L); });
+  replaced([](const fiber_ref& target) { target.schedule(std::make_unique<int>(3)); });
 }

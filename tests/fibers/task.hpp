@@ -18,8 +18,9 @@ class task {
     auto final_suspend() noexcept {
       struct go_on {
         bool await_ready() noexcept { return false; }
-        std::coroutine_handle<> await_suspend(std::coroutine_handle<promise_type> ended) noexcept {
-          const std::coroutine_handle<> next = ended.promise().waits;
+        std::coroutine_handle<> await_suspend(
+            std::coroutine_handle<promise_type> finished) noexcept {
+          const std::coroutine_handle<> next = finished.promise().waits;
           return next ? next : std::noop_coroutine();
         }
         void await_resume() noexcept {}
@@ -51,20 +52,20 @@ class task {
 
   auto operator co_await() && noexcept {
     struct awaiter {
-      task& of;
+      task& awaited_task;
       bool await_ready() noexcept { return false; }
-      std::coroutine_handle<> await_suspend(std::coroutine_handle<> mine) noexcept {
-        of.handle_.promise().waits = mine;
-        return of.handle_;
+      std::coroutine_handle<> await_suspend(std::coroutine_handle<> awaiting_handle) noexcept {
+        awaited_task.handle_.promise().waits = awaiting_handle;
+        return awaited_task.handle_;
       }
-      T await_resume() { return of.value(); }
+      T await_resume() { return awaited_task.value(); }
     };
     return awaiter{*this};
   }
 
  private:
   using handle = std::coroutine_handle<promise_type>;
-  explicit task(handle made) noexcept : handle_(made) {}
+  explicit task(handle source) noexcept : handle_(source) {}
   handle handle_;
 };
 

@@ -40,7 +40,7 @@ struct odd_executor {
 
 }  // namespace
 
-TEST_CASE("on a strand one at a time, in order, and while one waits another", "[teleport]") {
+TEST_CASE("strand runs one fiber at a time, in order, and others while one waits", "[teleport]") {
   run_here([] {
     thread_pool pool(4);
     strand alone(pool);
@@ -61,7 +61,7 @@ TEST_CASE("on a strand one at a time, in order, and while one waits another", "[
   });
 }
 
-TEST_CASE("many fibers of many threads count over a strand", "[teleport][stress]") {
+TEST_CASE("strand protects a counter of many fibers on many threads", "[teleport][stress]") {
   run_here([] {
     thread_pool pool(4);
     strand alone(pool);
@@ -71,7 +71,7 @@ TEST_CASE("many fibers of many threads count over a strand", "[teleport][stress]
     for (std::size_t i = 0; i < fibers; ++i) {
       pool.post([&] {
         for (std::size_t j = 0; j < rounds; ++j) {
-          const portal in(alone);
+          const portal visit(alone);
           ++count;
         }
       });
@@ -81,7 +81,7 @@ TEST_CASE("many fibers of many threads count over a strand", "[teleport][stress]
   });
 }
 
-TEST_CASE("strands that enter each other do not deadlock", "[teleport][stress]") {
+TEST_CASE("strand: strands that enter each other do not deadlock", "[teleport][stress]") {
   run_here([] {
     thread_pool pool(2);
     strand a(pool);
@@ -93,59 +93,59 @@ TEST_CASE("strands that enter each other do not deadlock", "[teleport][stress]")
         const portal inner(second);
       }
     };
-    auto one = pool.submit([&] { hops(a, b); });
-    auto other = pool.submit([&] { hops(b, a); });
-    one.get();
-    other.get();
+    auto first = pool.submit([&] { hops(a, b); });
+    auto second = pool.submit([&] { hops(b, a); });
+    first.get();
+    second.get();
   });
 }
 
-TEST_CASE("what is bound to an executor is touched there alone", "[teleport]") {
+TEST_CASE("executor_bound: the object is used only on its executor", "[teleport]") {
   run_here([] {
-    idle_thread there;
-    const int here = this_thread();
-    executor_bound<std::vector<int>> seen(there.itself);
-    const auto size = seen.call([](std::vector<int>& its) {
-      its.push_back(this_thread());
-      return std::make_unique<std::size_t>(its.size());
+    idle_thread worker;
+    const int home = this_thread();
+    executor_bound<std::vector<int>> visits(worker.thread);
+    const auto size = visits.call([](std::vector<int>& numbers) {
+      numbers.push_back(this_thread());
+      return std::make_unique<std::size_t>(numbers.size());
     });
     CHECK(*size == 1);
-    CHECK(seen.call([](std::vector<int>& its) { return its.front(); }) == there.number);
-    CHECK_THROWS_AS(seen.call([](std::vector<int>&) { throw first_error(); }), first_error);
-    CHECK(this_thread() == here);
+    CHECK(visits.call([](std::vector<int>& numbers) { return numbers.front(); }) == worker.number);
+    CHECK_THROWS_AS(visits.call([](std::vector<int>&) { throw first_error(); }), first_error);
+    CHECK(this_thread() == home);
   });
 }
 
-TEST_CASE("an executor takes functions for anything that has post()", "[teleport]") {
+TEST_CASE("executor accepts anything that has post()", "[teleport]") {
   run_here([] {
-    idle_thread there;
+    idle_thread worker;
     caller at_once;
     std::atomic<int> ran_on{0};
-    executor where(there.itself);
-    where.post([&, owned = std::make_unique<int>(1)] { ran_on = this_thread(); });
-    there.itself.call([] {});
-    CHECK(ran_on == there.number);
-    where = at_once;
-    where.post([&] { ran_on = this_thread(); });
+    executor target(worker.thread);
+    target.post([&, number = std::make_unique<int>(1)] { ran_on = this_thread(); });
+    worker.thread.call([] {});
+    CHECK(ran_on == worker.number);
+    target = at_once;
+    target.post([&] { ran_on = this_thread(); });
     CHECK(ran_on == this_thread());
   });
 }
 
-TEST_CASE("a loop that is not motet's calls a fiber as any function", "[teleport]") {
+TEST_CASE("executor: a foreign loop calls a fiber like any function", "[teleport]") {
   run_here([] {
     foreign_loop loop;
-    const int here = this_thread();
+    const int home = this_thread();
     for (int i = 0; i < 3; ++i) {
-      std::vector<int> seen;
+      std::vector<int> visits;
       {
         const portal open(loop);
-        seen.push_back(this_thread());
+        visits.push_back(this_thread());
         teleport(loop);
         const portal there_already(loop);
-        seen.push_back(this_thread());
+        visits.push_back(this_thread());
       }
-      seen.push_back(this_thread());
-      CHECK(seen == std::vector{loop.number(), loop.number(), here});
+      visits.push_back(this_thread());
+      CHECK(visits == std::vector{loop.number(), loop.number(), home});
     }
     CHECK(loop.calls() == 3);
     CHECK_THROWS_AS(
@@ -154,29 +154,29 @@ TEST_CASE("a loop that is not motet's calls a fiber as any function", "[teleport
           throw first_error();
         }(),
         first_error);
-    idle_thread there;
+    idle_thread worker;
     spin([&] {
       teleport(loop);
-      teleport(there.itself);
+      teleport(worker.thread);
       sleep_for(1ms);
       teleport(loop);
     }).await();
   });
 }
 
-TEST_CASE("on a loop that is not motet's a fiber cannot wait", "[teleport]") {
+TEST_CASE("executor: a fiber cannot wait on a foreign loop", "[teleport]") {
   run_here([] {
     foreign_loop loop;
-    idle_thread there;
+    idle_thread worker;
     const testing::descriptor_pair pipe = testing::make_pipe();
     std::array<char, 8> bytes{};
     motet::mutex free;
-    motet::mutex held;
-    const std::lock_guard holding(held);
+    motet::mutex lock;
+    const std::lock_guard holding(lock);
     int refused = 0;
-    const auto refuses = [&](auto what) {
+    const auto refuses = [&](auto wait) {
       try {
-        what();
+        wait();
       } catch (const std::logic_error&) {
         ++refused;
       }
@@ -185,10 +185,10 @@ TEST_CASE("on a loop that is not motet's a fiber cannot wait", "[teleport]") {
       const portal open(loop);
       refuses([] { sleep_for(1ms); });
       refuses([] { sleep(); });
-      refuses([&] { held.lock(); });
-      refuses([&] { shield([&] { held.lock(); }); });
-      refuses([&] { there.itself.call([] {}); });
-      refuses([&] { const portal further(there.itself); });
+      refuses([&] { lock.lock(); });
+      refuses([&] { shield([&] { lock.lock(); }); });
+      refuses([&] { worker.thread.call([] {}); });
+      refuses([&] { const portal further(worker.thread); });
       refuses([] { spin([] {}); });
       refuses([] {
         group children;
@@ -203,98 +203,98 @@ TEST_CASE("on a loop that is not motet's a fiber cannot wait", "[teleport]") {
       free.unlock();
     }
     CHECK(refused == 11);
-    held.unlock();
-    held.lock();
+    lock.unlock();
+    lock.lock();
   });
 }
 
-TEST_CASE("a loop that is closed says so", "[teleport]") {
+TEST_CASE("executor: a closed foreign loop throws", "[teleport]") {
   run_here([] {
     foreign_loop loop;
-    std::atomic<bool> over{false};
+    std::atomic<bool> finished{false};
     std::atomic<int> busy{0};
     loop.post([&] {
       ++busy;
-      while (!over.load()) continue;
+      while (!finished.load()) continue;
     });
     await(busy, 1);
     std::vector<fiber<void>> travellers;
     for (int i = 0; i < 100; ++i) travellers.push_back(spin([&] { const portal open(loop); }));
     snooze();
     loop.take_no_more();
-    over = true;
+    finished = true;
     loop.close();
-    int told = 0;
-    for (const auto& each : travellers) {
+    int throws = 0;
+    for (const auto& traveller : travellers) {
       try {
-        each.await();
+        traveller.await();
       } catch (const executor_stopped&) {
-        ++told;
+        ++throws;
       }
     }
-    CHECK(told == 100);
+    CHECK(throws == 100);
     CHECK_THROWS_AS(teleport(loop), executor_stopped);
   });
 }
 
-TEST_CASE("a post() that travels is refused", "[detour]") {
+TEST_CASE("executor refuses a post() that migrates", "[detour]") {
   run_here([] {
-    idle_thread there;
+    idle_thread worker;
     idle_thread further;
-    const odd_executor to{[&](const auto& f) {
-      const portal open(further.itself);
+    const odd_executor target{[&](const auto& f) {
+      const portal open(further.thread);
       f();
     }};
-    CHECK_THROWS_AS(spin([&] { teleport(to); }).await(), std::logic_error);
-    CHECK_THROWS_AS(spin([&] { const portal open(to); }).await(), std::logic_error);
+    CHECK_THROWS_AS(spin([&] { teleport(target); }).await(), std::logic_error);
+    CHECK_THROWS_AS(spin([&] { const portal open(target); }).await(), std::logic_error);
     CHECK_THROWS_AS(spin([&] {
-                      teleport(there.itself);
-                      teleport(to);
+                      teleport(worker.thread);
+                      teleport(target);
                     }).await(),
                     std::logic_error);
   });
 }
 
-TEST_CASE("a post() that throws when it has called loses nobody", "[detour]") {
+TEST_CASE("executor: a post() that throws after its call loses no fiber", "[detour]") {
   run_here([] {
-    const int here = this_thread();
-    const odd_executor to{[](const auto& f) {
+    const int home = this_thread();
+    const odd_executor target{[](const auto& f) {
       f();
       throw first_error();
     }};
     {
-      const portal open(to);
-      CHECK(this_thread() == here);
+      const portal open(target);
+      CHECK(this_thread() == home);
     }
-    spin([&] { teleport(to); }).await();
+    spin([&] { teleport(target); }).await();
   });
 }
 
-TEST_CASE("a post() that waits is not interrupted, and keeps nothing back", "[detour]") {
+TEST_CASE("executor: a post() that waits is not interrupted, and holds nothing up", "[detour]") {
   run_here([] {
-    idle_thread there;
+    idle_thread worker;
     std::atomic<int> place{0};
-    const odd_executor to{[&](const auto& f) {
+    const odd_executor target{[&](const auto& f) {
       ++place;
       sleep_for(5ms);
-      there.itself.post(f);
+      worker.thread.post(f);
     }};
     const auto goes = [&] {
-      teleport(to);
+      teleport(target);
       sleep();
     };
     const auto traveller = spin(goes);
     await(place, 1);
     traveller.raise(std::make_exception_ptr(first_error()));
     CHECK_THROWS_AS(traveller.await(), first_error);
-    const auto cancelled = spin(goes);
+    const auto latecomer = spin(goes);
     await(place, 2);
-    cancelled.cancel();
-    CHECK_THROWS_AS(cancelled.await(), fiber_cancelled);
+    latecomer.cancel();
+    CHECK_THROWS_AS(latecomer.await(), fiber_cancelled);
   });
 }
 
-TEST_CASE("a runtime may end while another thread posts to it", "[executor]") {
+TEST_CASE("executor: a runtime may end while another thread posts to it", "[executor]") {
   for (std::size_t round = 0; round < testing::scaled(20'000, 500); ++round) {
     std::atomic<bool> ready{false};
     std::thread poster;

@@ -32,43 +32,43 @@ class hoarder {
  public:
   template <typename F>
   void post(F f) {
-    const std::lock_guard in(lock_);
-    kept_.emplace_back(std::move(f));
-    kept_count_ = static_cast<int>(kept_.size());
+    const std::lock_guard guard(lock_);
+    posts_.emplace_back(std::move(f));
+    post_count_ = static_cast<int>(posts_.size());
   }
-  void lose() { const auto lost = take(); }
+  void lose() { const auto dropped = take(); }
   void call() {
-    for (const auto& each : take()) each();
+    for (const auto& function : take()) function();
   }
-  const std::atomic<int>& kept() const { return kept_count_; }
+  const std::atomic<int>& kept() const { return post_count_; }
 
  private:
   std::vector<std::function<void()>> take() {
-    const std::lock_guard in(lock_);
-    return std::exchange(kept_, {});
+    const std::lock_guard guard(lock_);
+    return std::exchange(posts_, {});
   }
 
   std::mutex lock_;
-  std::vector<std::function<void()>> kept_;
-  std::atomic<int> kept_count_{0};
+  std::vector<std::function<void()>> posts_;
+  std::atomic<int> post_count_{0};
 };
 
 /// The way from a thread to an executor that calls nothing.
 struct astray {
-  idle_thread there;
-  hoarder lost;
-  const int here = this_thread();
+  idle_thread worker;
+  hoarder hoarded;
+  const int home = this_thread();
   int thrown_on = 0;
 
   /// If the first place `lasts`, a portal leads back to it.
   void go(bool lasts, std::chrono::milliseconds limit = 10s) {
     try {
-      teleport(there.itself);
+      teleport(worker.thread);
       with_timeout(limit, [&] {
         if (lasts) {
-          const portal open(lost);
+          const portal open(hoarded);
         } else {
-          teleport(lost);
+          teleport(hoarded);
         }
       });
     } catch (...) {
@@ -90,20 +90,20 @@ struct full_pool {
 
 }  // namespace
 
-TEST_CASE("a deadline ends the wait for room in a pool", "[detour]") {
+TEST_CASE("teleport() to a full pool ends at a deadline", "[detour]") {
   run_here([] {
     full_pool full;
-    strand there(full.pool);
-    const int here = this_thread();
-    for (const executor& to : {executor(full.pool), executor(there)}) {
-      CHECK_FALSE(move_on_after(5ms, [&] { const portal open(to); }));
-      CHECK_FALSE(move_on_after(5ms, [&] { teleport(to); }));
-      const auto traveller = spin([&] { teleport(to); });
+    strand worker(full.pool);
+    const int home = this_thread();
+    for (const executor& target : {executor(full.pool), executor(worker)}) {
+      CHECK_FALSE(move_on_after(5ms, [&] { const portal open(target); }));
+      CHECK_FALSE(move_on_after(5ms, [&] { teleport(target); }));
+      const auto traveller = spin([&] { teleport(target); });
       snooze();
       traveller.cancel();
       CHECK_THROWS_AS(traveller.await(), fiber_cancelled);
     }
-    CHECK(this_thread() == here);
+    CHECK(this_thread() == home);
     const auto shielded = spin(
         [&] { return move_on_after(5ms, [&] { shield([&] { const portal open(full.pool); }); }); });
     sleep_for(10ms);
@@ -114,7 +114,7 @@ TEST_CASE("a deadline ends the wait for room in a pool", "[detour]") {
   });
 }
 
-TEST_CASE("a pool that stops tells who waits for room in it", "[detour]") {
+TEST_CASE("teleport() to a full pool throws when the pool stops", "[detour]") {
   run_here([] {
     full_pool full;
     const auto traveller = spin([&] {
@@ -134,43 +134,43 @@ TEST_CASE("a pool that stops tells who waits for room in it", "[detour]") {
   });
 }
 
-TEST_CASE("on its way from one thread to another a fiber can be called back", "[detour]") {
+TEST_CASE("teleport(): a fiber on its way between threads can be interrupted", "[detour]") {
   run_here([] {
     astray way;
     const auto lasts = GENERATE(false, true);
     const auto goes = [&] { way.go(lasts); };
     SECTION("cancelled") {
       const auto traveller = spin(goes);
-      await(way.lost.kept(), 1);
+      await(way.hoarded.kept(), 1);
       traveller.cancel();
       CHECK_THROWS_AS(traveller.await(), fiber_cancelled);
     }
     SECTION("raised in") {
       const auto traveller = spin(goes);
-      await(way.lost.kept(), 1);
+      await(way.hoarded.kept(), 1);
       traveller.raise(std::make_exception_ptr(first_error()));
       CHECK_THROWS_AS(traveller.await(), first_error);
     }
     SECTION("nobody calls it where it goes") {
       const auto traveller = spin(goes);
-      await(way.lost.kept(), 1);
-      way.lost.lose();
+      await(way.hoarded.kept(), 1);
+      way.hoarded.lose();
       CHECK_THROWS_AS(traveller.await(), executor_stopped);
     }
-    CHECK(way.thrown_on == (lasts ? way.there.number : way.here));
-    way.lost.call();  // too late, which does nothing
+    CHECK(way.thrown_on == (lasts ? way.worker.number : way.home));
+    way.hoarded.call();  // too late, which does nothing
   });
 }
 
 /// A slow machine may have it be late before it is on its way.
-TEST_CASE("so can it by a deadline", "[detour]") {
+TEST_CASE("teleport(): a fiber on its way between threads can be ended by a deadline", "[detour]") {
   run_here([] {
     if (testing::on_sim()) return;  // whose time does not pass on the way
     astray way;
     const auto lasts = GENERATE(false, true);
     const auto made_abroad = GENERATE(false, true);
-    const int expected = lasts ? way.there.number : way.here;
-    for (auto limit = 5ms; limit < 1s && way.thrown_on != expected; limit *= 4) {
+    const int expected_thread = lasts ? way.worker.number : way.home;
+    for (auto limit = 5ms; limit < 1s && way.thrown_on != expected_thread; limit *= 4) {
       const auto traveller = spin([&] {
         if (made_abroad) {
           way.go(lasts, limit);
@@ -180,42 +180,43 @@ TEST_CASE("so can it by a deadline", "[detour]") {
       });
       CHECK_THROWS_AS(traveller.await(), timed_out);
     }
-    CHECK(way.thrown_on == expected);
+    CHECK(way.thrown_on == expected_thread);
   });
 }
 
-TEST_CASE("under a shield it stays on its way", "[detour]") {
+TEST_CASE("teleport(): a fiber under a shield continues on its way", "[detour]") {
   run_here([] {
-    idle_thread there;
-    hoarder lost;
+    idle_thread worker;
+    hoarder hoarded;
     std::atomic<int> arrived{0};
     const auto traveller = spin([&] {
-      teleport(there.itself);
-      shield([&] { teleport(lost); });
+      teleport(worker.thread);
+      shield([&] { teleport(hoarded); });
       arrived = this_thread();
       sleep();
     });
-    await(lost.kept(), 1);
+    await(hoarded.kept(), 1);
     traveller.cancel();
-    await(lost.kept(), 2);  // it was called back, and has gone again
-    there.itself.call([&] { lost.call(); });
+    await(hoarded.kept(), 2);  // it was called back, and has gone again
+    worker.thread.call([&] { hoarded.call(); });
     CHECK_THROWS_AS(traveller.await(), fiber_cancelled);
-    CHECK(arrived == there.number);
+    CHECK(arrived == worker.number);
   });
 }
 
-TEST_CASE("called back at any time, from whichever place", "[detour][stress]") {
+TEST_CASE("teleport(): an interruption at any time and place brings the fiber back",
+          "[detour][stress]") {
   run_here([] {
     thread_pool pool(2);
-    idle_thread there;
-    int ended = 0;
+    idle_thread worker;
+    int ends = 0;
     const int rounds = static_cast<int>(testing::scaled(20'000, testing::under_tsan ? 100 : 300));
     for (int i = 0; i < rounds; ++i) {
       const auto traveller = spin([&] {
         for (;;) {
-          teleport(there.itself);
+          teleport(worker.thread);
           const portal open(pool);
-          move_on_after(10us, [&] { const portal further(there.itself); });
+          move_on_after(10us, [&] { const portal further(worker.thread); });
           teleport(pool);
         }
       });
@@ -225,46 +226,48 @@ TEST_CASE("called back at any time, from whichever place", "[detour][stress]") {
       try {
         traveller.await();
       } catch (const fiber_cancelled&) {
-        ++ended;
+        ++ends;
       }
     }
-    CHECK(ended == rounds);
+    CHECK(ends == rounds);
   });
 }
 
-TEST_CASE("however often it comes back to a pool, a fiber takes room there once", "[detour]") {
+TEST_CASE("teleport(): a fiber takes room in a pool once, however often it returns", "[detour]") {
   run_here([] {
-    idle_thread there;
+    idle_thread worker;
     thread_pool pool(2, "small", 8);
     strand first(pool);
     strand second(pool);
-    executor_bound<int> ones(first, 0);
-    executor_bound<int> others(second, 0);
+    executor_bound<int> first_counts(first, 0);
+    executor_bound<int> second_counts(second, 0);
     for (int i = 0; i < 8; ++i) {
       pool.post([&, i] {
         for (int k = 0; k < 20; ++k) {
-          executor_bound<int>& outer = i % 2 == 0 ? ones : others;
-          executor_bound<int>& inner = i % 2 == 0 ? others : ones;
-          outer.call(
-              [&](int& its) { its += inner.call([](int& counter) { return ++counter; }) > 0; });
+          executor_bound<int>& outer = i % 2 == 0 ? first_counts : second_counts;
+          executor_bound<int>& inner = i % 2 == 0 ? second_counts : first_counts;
+          outer.call([&](int& number) {
+            number += inner.call([](int& counter) { return ++counter; }) > 0;
+          });
         }
-        const portal away(there.itself);
+        const portal away(worker.thread);
         const portal back(pool);
       });
     }
     pool.drain();
-    CHECK(ones.call([](int& its) { return its; }) == 160);
-    CHECK(others.call([](int& its) { return its; }) == 160);
+    CHECK(first_counts.call([](int& number) { return number; }) == 160);
+    CHECK(second_counts.call([](int& number) { return number; }) == 160);
     for (int i = 0; i < 20; ++i) pool.submit([] {}).get();
   });
 }
 
-TEST_CASE("what a job's child fails with abroad is the job's failure", "[detour]") {
+TEST_CASE("thread_pool: the failure of a job's child on another thread is the job's failure",
+          "[detour]") {
   run_here([] {
     thread_pool pool(1);
-    idle_thread there;
+    idle_thread worker;
     const auto job = pool.submit([&] {
-      teleport(there.itself);
+      teleport(worker.thread);
       spin([] { throw first_error(); });
       shield([] { snooze(); });
       return 1;
@@ -274,42 +277,42 @@ TEST_CASE("what a job's child fails with abroad is the job's failure", "[detour]
   });
 }
 
-TEST_CASE("none of several failures abroad is forgotten", "[detour]") {
+TEST_CASE("thread_pool: none of several failures on other threads is lost", "[detour]") {
   constexpr int children = 4;
-  options how = testing::quiet();
+  options config = testing::quiet();
   std::atomic<int> unhandled{0};
-  how.on_unhandled = [&](const std::exception_ptr&) { ++unhandled; };
-  int told = 0;
-  run(how, [&] {
-    idle_thread there;
+  config.on_unhandled = [&](const std::exception_ptr&) { ++unhandled; };
+  int notices = 0;
+  run(config, [&] {
+    idle_thread worker;
     std::optional<thread_pool> pool(std::in_place, 1);
-    std::atomic<int> failed{0};
+    std::atomic<int> failures{0};
     const auto traveller = spin([&] {
       teleport(*pool);
       for (int i = 0; i < children; ++i) {
         spin([&] {
           shield([] { sleep_for(1ms); });
-          ++failed;
+          ++failures;
           throw first_error();
         });
       }
       shield([&] {
-        teleport(there.itself);
-        await(failed, children);
+        teleport(worker.thread);
+        await(failures, children);
       });
       try {
         for (;;) sleep_for(1ms);
       } catch (const first_error&) {
-        ++told;
+        ++notices;
       }
     });
-    await(failed, children);
+    await(failures, children);
     pool.reset();  // nothing of its own is left there
     try {
       traveller.await();
     } catch (const first_error&) {
-      ++told;
+      ++notices;
     }
   });
-  CHECK(told + unhandled == children);
+  CHECK(notices + unhandled == children);
 }

@@ -30,22 +30,22 @@ thread_local int own_number = 0;
 
 }  // namespace
 
-TEST_CASE("many hops, and what belongs to a thread is always that of the right one",
+TEST_CASE("teleport() many times: thread-bound state is always that of the current thread",
           "[handover][stress]") {
   run_here([] {
     idle_thread first;
     idle_thread second;
-    for (idle_thread* each : {&first, &second}) {
-      each->itself.call([&] { number_of_this_thread() = each->number; });
+    for (idle_thread* target : {&first, &second}) {
+      target->thread.call([&] { number_of_this_thread() = target->number; });
     }
     spin([&] {
-      const std::uint64_t own = current().id();
+      const std::uint64_t id = current().id();
       std::size_t wrong = 0;
       for (std::size_t hops = scaled(100'000, 5'000); hops > 0; --hops) {
         idle_thread& next = hops % 2 == 0 ? first : second;
-        teleport(next.itself);
+        teleport(next.thread);
         const bool right = number_of_this_thread() == next.number && this_thread() == next.number &&
-                           current().id() == own;
+                           current().id() == id;
         if (!right) ++wrong;
       }
       CHECK(wrong == 0);
@@ -53,11 +53,11 @@ TEST_CASE("many hops, and what belongs to a thread is always that of the right o
   });
 }
 
-TEST_CASE("two pools hand fibers to and fro", "[handover][stress]") {
+TEST_CASE("teleport() moves fibers between two pools and back", "[handover][stress]") {
   constexpr std::size_t workers = 8;
   constexpr std::size_t fibers = 32;
   run_here([] {
-    thread_pool left(workers);
+    thread_pool source(workers);
     thread_pool right(workers);
     const std::size_t hops = scaled(20'000, testing::under_tsan ? 1'000 : 4'000) / fibers;
     std::atomic<std::size_t> arrived{0};
@@ -65,7 +65,7 @@ TEST_CASE("two pools hand fibers to and fro", "[handover][stress]") {
     for (std::size_t i = 0; i < fibers; ++i) {
       travellers.spin([&] {
         for (std::size_t hop = 0; hop < hops; ++hop) {
-          teleport(hop % 2 == 0 ? left : right);
+          teleport(hop % 2 == 0 ? source : right);
           ++arrived;
         }
       });
@@ -75,14 +75,16 @@ TEST_CASE("two pools hand fibers to and fro", "[handover][stress]") {
   });
 }
 
-TEST_CASE("a fiber that is over at once still had its handle given first", "[handover][stress]") {
+TEST_CASE("thread::spin() provides the handle before a short fiber ends", "[handover][stress]") {
   constexpr std::size_t spinners = 4;
   run_here([] {
-    idle_thread there;
-    const std::size_t each = scaled(1'000'000, testing::under_tsan ? 2'000 : 20'000) / spinners;
-    std::atomic<std::size_t> over{0};
+    idle_thread worker;
+    const std::size_t per_spinner =
+        scaled(1'000'000, testing::under_tsan ? 2'000 : 20'000) / spinners;
+    std::atomic<std::size_t> ends{0};
     const auto spin_many = [&] {
-      for (std::size_t i = 0; i < each; ++i) over += there.itself.spin([&] { return 1U; }).await();
+      for (std::size_t i = 0; i < per_spinner; ++i)
+        ends += worker.thread.spin([&] { return 1U; }).await();
     };
     std::vector<motet::thread> fibers;
     std::vector<std::thread> plain;
@@ -90,8 +92,8 @@ TEST_CASE("a fiber that is over at once still had its handle given first", "[han
       fibers.emplace_back(testing::quiet(), spin_many);
       plain.emplace_back(spin_many);
     }
-    for (std::thread& one : plain) one.join();
-    for (const motet::thread& one : fibers) one.await();
-    CHECK(over == spinners * each);
+    for (std::thread& thread : plain) thread.join();
+    for (const motet::thread& thread : fibers) thread.await();
+    CHECK(ends == spinners * per_spinner);
   });
 }

@@ -23,29 +23,29 @@ using namespace std::chrono_literals;
 using testing::oops;
 using testing::this_thread;
 
-TEST_CASE("plain threads have a runtime call functions, in order, each on a fiber", "[executor]") {
+TEST_CASE("here(): plain threads post functions that run in order, each on a fiber", "[executor]") {
   run([] {
     const int home = this_thread();
     const fiber_ref main = current();
     constexpr int many = 200;
-    std::vector<int> seen;
+    std::vector<int> numbers;
     bool right = true;
-    event over;
-    std::thread plain([&, to = here()] {
+    event finish;
+    std::thread plain([&, target = here()] {
       for (int i = 0; i < many; ++i) {
-        to.post([&, i] {
+        target.post([&, i] {
           right = right && this_thread() == home && current().parent() == main;
-          seen.push_back(i);
+          numbers.push_back(i);
           if (i % 3 == 0) snooze();
-          if (i == many - 1) over.set();
+          if (i == many - 1) finish.set();
         });
       }
     });
-    over.wait();
+    finish.wait();
     plain.join();
     CHECK(right);
-    REQUIRE(seen.size() == many);
-    for (int i = 0; i < many; ++i) CHECK(seen[static_cast<std::size_t>(i)] == i);
+    REQUIRE(numbers.size() == many);
+    for (int i = 0; i < many; ++i) CHECK(numbers[static_cast<std::size_t>(i)] == i);
     CHECK_THROWS_AS(
         [&] {
           here().post([] { throw oops(); });
@@ -55,14 +55,14 @@ TEST_CASE("plain threads have a runtime call functions, in order, each on a fibe
   });
 }
 
-TEST_CASE("an executor of a runtime that has ended takes nothing", "[executor]") {
+TEST_CASE("here(): an executor of an ended runtime accepts nothing", "[executor]") {
   std::optional<executor> of_run;
   std::optional<executor> of_thread;
   bool destroyed = false;
   struct witness {
     bool* destroyed;
     explicit witness(bool& place) : destroyed(&place) {}
-    witness(witness&& from) noexcept : destroyed(std::exchange(from.destroyed, nullptr)) {}
+    witness(witness&& source) noexcept : destroyed(std::exchange(source.destroyed, nullptr)) {}
     witness(const witness&) = delete;
     ~witness() {
       if (destroyed != nullptr) *destroyed = true;
@@ -80,20 +80,21 @@ TEST_CASE("an executor of a runtime that has ended takes nothing", "[executor]")
     motet::thread(options{}, [&] { of_thread = here(); }).await();
     CHECK_THROWS_AS(of_thread->post([] {}), executor_stopped);
     of_run = here();  // another runtime on the same thread
-    bool called = false;
-    of_run->post([&] { called = true; });
-    while (!called) snooze();
+    bool was_called = false;
+    of_run->post([&] { was_called = true; });
+    while (!was_called) snooze();
   });
 }
 
-TEST_CASE("a fiber of another thread goes to the main runtime and back", "[executor][portal]") {
+TEST_CASE("here(): a fiber of another thread goes to the main runtime and back",
+          "[executor][portal]") {
   run([] {
     const int home = this_thread();
-    motet::thread other(options{}, [] { sleep(); });
-    other.call([main = executor(here()), home] {
+    motet::thread worker(options{}, [] { sleep(); });
+    worker.call([main = executor(here()), home] {
       const int away = this_thread();
       {
-        const portal there(main);
+        const portal visit(main);
         CHECK(this_thread() == home);
         sleep_for(1ms);
         const portal nested(main);  // is here already
@@ -108,57 +109,58 @@ TEST_CASE("a fiber of another thread goes to the main runtime and back", "[execu
 
 TEST_CASE("here() on a thread and on a worker is that thread", "[executor]") {
   run([] {
-    motet::thread other(options{}, [] { sleep(); });
-    const auto place = other.call([] { return this_thread(); });
-    executor to = other.call([] { return here(); });
+    motet::thread remote(options{}, [] { sleep(); });
+    const auto place = remote.call([] { return this_thread(); });
+    executor target = remote.call([] { return here(); });
     {
-      const portal there(to);
+      const portal visit(target);
       CHECK(this_thread() == place);
     }
     thread_pool pool(2);
     const auto [worker, number] =
         pool.submit([] { return std::pair<executor, int>(here(), this_thread()); }).get();
     for (int i = 0; i < 4; ++i) {
-      const portal there(worker);
+      const portal visit(worker);
       CHECK(this_thread() == number);
     }
   });
 }
 
-TEST_CASE("a runtime is stuck again when nobody has its executor", "[executor][deadlock]") {
+TEST_CASE("here(): a runtime reports a deadlock when the last executor is gone",
+          "[executor][deadlock]") {
   run([] {
     event never;
-    std::optional<executor> to = here();
+    std::optional<executor> target = here();
     auto drops = spin([&] {
       sleep_for(20ms);
-      to.reset();
+      target.reset();
     });
     CHECK_THROWS_AS(never.wait(), deadlock);
     CHECK(drops.state() == fiber_state::dead);
   });
 }
 
-TEST_CASE("a forked child has no way into its parent's runtime", "[executor][fork]") {
+TEST_CASE("here(): a forked child cannot post to its parent's runtime", "[executor][fork]") {
   run([] {
-    const executor to = here();
-    bool called = false;
-    to.post([&] { called = true; });
+    const executor target = here();
+    bool was_called = false;
+    target.post([&] { was_called = true; });
     const pid_t child = ::fork();
     if (child == 0) {
       bool refused = false;
       try {
-        to.post([] {});
+        target.post([] {});
       } catch (const executor_stopped&) {
         refused = true;
       }
-      bool mine = false;
-      here().post([&] { mine = true; });
+      bool ran_in_child = false;
+      here().post([&] { ran_in_child = true; });
       for (int i = 0; i < 10; ++i) snooze();
-      ::_exit(refused && mine && !called ? 0 : 1);
+      ::_exit(refused && ran_in_child && !was_called ? 0 : 1);
     }
-    int how = 0;
-    REQUIRE(::waitpid(child, &how, 0) == child);
-    CHECK(how == 0);
-    while (!called) snooze();
+    int status = 0;
+    REQUIRE(::waitpid(child, &status, 0) == child);
+    CHECK(status == 0);
+    while (!was_called) snooze();
   });
 }

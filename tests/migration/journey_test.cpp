@@ -24,154 +24,155 @@ using testing::quiet;
 using testing::run_here;
 using testing::this_thread;
 
-TEST_CASE("a fiber goes to another thread, and ends at home", "[teleport]") {
+TEST_CASE("teleport() moves a fiber to another thread, and it ends at home", "[teleport]") {
   run_here([] {
-    idle_thread there;
-    const int here = this_thread();
-    int before = 0;
-    int after = 0;
+    idle_thread worker;
+    const int home = this_thread();
+    int first_thread = 0;
+    int last_thread = 0;
     const auto traveller = spin([&] {
-      before = this_thread();
-      teleport(there.itself);
-      after = this_thread();
+      first_thread = this_thread();
+      teleport(worker.thread);
+      last_thread = this_thread();
       return 7;
     });
     CHECK(traveller.await() == 7);
-    CHECK(before == here);
-    CHECK(after == there.number);
-    CHECK(this_thread() == here);
+    CHECK(first_thread == home);
+    CHECK(last_thread == worker.number);
+    CHECK(this_thread() == home);
   });
 }
 
-TEST_CASE("there and back, and where it is already costs nothing", "[teleport]") {
+TEST_CASE("teleport() goes there and back again, and does nothing on the current thread",
+          "[teleport]") {
   run_here([] {
     idle_thread a;
     idle_thread b;
-    a.itself.call([&] {
-      std::vector<int> seen{this_thread()};
-      teleport(b.itself);
-      seen.push_back(this_thread());
-      teleport(a.itself);
-      seen.push_back(this_thread());
-      teleport(a.itself);
-      seen.push_back(this_thread());
-      REQUIRE(seen == std::vector{a.number, b.number, a.number, a.number});
+    a.thread.call([&] {
+      std::vector<int> visits{this_thread()};
+      teleport(b.thread);
+      visits.push_back(this_thread());
+      teleport(a.thread);
+      visits.push_back(this_thread());
+      teleport(a.thread);
+      visits.push_back(this_thread());
+      REQUIRE(visits == std::vector{a.number, b.number, a.number, a.number});
     });
   });
 }
 
-TEST_CASE("it is the same fiber everywhere", "[teleport]") {
+TEST_CASE("teleport() keeps the fiber's identity", "[teleport]") {
   run_here([] {
-    idle_thread there;
+    idle_thread worker;
     static const fiber_local<int> number;
     const auto traveller = spin({.name = "traveller"}, [&] {
       number.get() = 3;
-      const fiber_ref before = current();
-      teleport(there.itself);
-      const bool same = current() == before && current().id() == before.id();
-      const bool kept = number.get() == 3 && current().name() == "traveller";
+      const fiber_ref identity = current();
+      teleport(worker.thread);
+      const bool is_same = current() == identity && current().id() == identity.id();
+      const bool is_unchanged = number.get() == 3 && current().name() == "traveller";
       number.get() = 4;
-      teleport(there.itself);
-      return same && kept && number.get() == 4;
+      teleport(worker.thread);
+      return is_same && is_unchanged && number.get() == 4;
     });
     CHECK(traveller.await());
   });
 }
 
-TEST_CASE("a stopped destination throws where the fiber still is", "[teleport]") {
+TEST_CASE("teleport() to a stopped destination throws on the current thread", "[teleport]") {
   run_here([] {
-    const int here = this_thread();
-    motet::thread over(quiet(), [] {});
-    over.await();
-    CHECK_THROWS_AS(teleport(over), executor_stopped);
-    CHECK_THROWS_AS(portal(over), executor_stopped);
+    const int home = this_thread();
+    motet::thread stopped_thread(quiet(), [] {});
+    stopped_thread.await();
+    CHECK_THROWS_AS(teleport(stopped_thread), executor_stopped);
+    CHECK_THROWS_AS(portal(stopped_thread), executor_stopped);
     thread_pool pool(1);
     pool.stop();
     CHECK_THROWS_AS(teleport(pool), executor_stopped);
-    forgetful lost;
-    CHECK_THROWS_AS(teleport(lost), executor_stopped);
-    CHECK(this_thread() == here);
+    forgetful dropped;
+    CHECK_THROWS_AS(teleport(dropped), executor_stopped);
+    CHECK(this_thread() == home);
   });
 }
 
-TEST_CASE("an executor that calls at once changes nothing", "[teleport]") {
+TEST_CASE("teleport() to an executor that calls at once changes nothing", "[teleport]") {
   run_here([] {
     caller at_once;
-    const int here = this_thread();
+    const int home = this_thread();
     const std::size_t hops = testing::scaled(100'000, 10'000);
     for (std::size_t i = 0; i < hops; ++i) teleport(at_once);
     CHECK(at_once.calls == static_cast<int>(hops));
-    CHECK(this_thread() == here);
-    idle_thread there;
+    CHECK(this_thread() == home);
+    idle_thread worker;
     spin([&] {
-      teleport(there.itself);
+      teleport(worker.thread);
       for (std::size_t i = 0; i < hops; ++i) teleport(at_once);
       return this_thread();
     }).await();
-    inline_executor nowhere;
-    teleport(nowhere);
-    CHECK(this_thread() == here);
+    inline_executor immediate;
+    teleport(immediate);
+    CHECK(this_thread() == home);
   });
 }
 
-TEST_CASE("a portal leads back, also when an exception leaves it", "[teleport]") {
+TEST_CASE("portal leads back, also when an exception leaves it", "[teleport]") {
   run_here([] {
-    idle_thread there;
-    const int here = this_thread();
+    idle_thread worker;
+    const int home = this_thread();
     {
-      const portal open(there.itself);
-      CHECK(this_thread() == there.number);
+      const portal open(worker.thread);
+      CHECK(this_thread() == worker.number);
     }
-    CHECK(this_thread() == here);
+    CHECK(this_thread() == home);
     bool caught = false;
     try {
-      const portal open(there.itself);
+      const portal open(worker.thread);
       throw first_error();
     } catch (const first_error&) {
-      caught = this_thread() == here && std::uncaught_exceptions() == 0;
+      caught = this_thread() == home && std::uncaught_exceptions() == 0;
     }
     CHECK(caught);
   });
 }
 
-TEST_CASE("portals nest, and lead back in turn", "[teleport]") {
+TEST_CASE("portal: nested portals lead back in turn", "[teleport]") {
   run_here([] {
     idle_thread b;
     idle_thread c;
-    const int here = this_thread();
-    std::vector<int> seen;
+    const int home = this_thread();
+    std::vector<int> visits;
     {
-      const portal to_b(b.itself);
-      seen.push_back(this_thread());
+      const portal to_b(b.thread);
+      visits.push_back(this_thread());
       {
-        const portal to_c(c.itself);
-        seen.push_back(this_thread());
-        const portal there_already(c.itself);
-        seen.push_back(this_thread());
+        const portal to_c(c.thread);
+        visits.push_back(this_thread());
+        const portal there_already(c.thread);
+        visits.push_back(this_thread());
       }
-      seen.push_back(this_thread());
+      visits.push_back(this_thread());
     }
-    seen.push_back(this_thread());
-    CHECK(seen == std::vector{b.number, c.number, c.number, b.number, here});
+    visits.push_back(this_thread());
+    CHECK(visits == std::vector{b.number, c.number, c.number, b.number, home});
   });
 }
 
-TEST_CASE("a portal may lead home, from where another one leads back", "[teleport]") {
+TEST_CASE("portal may lead home from inside another one", "[teleport]") {
   run_here([] {
     idle_thread a;
     idle_thread b;
-    const auto seen = a.itself.call([&] {
+    const auto visits = a.thread.call([&] {
       std::vector<int> places;
       const auto note = [&] { places.push_back(this_thread()); };
       for (int i = 0; i < 100; ++i) {
         places.clear();
-        const portal to_b(b.itself);
+        const portal to_b(b.thread);
         note();
         {
-          const portal home(a.itself);
+          const portal home(a.thread);
           note();
           snooze();
-          const portal to_b_again(b.itself);
+          const portal to_b_again(b.thread);
           note();
         }
         note();
@@ -179,106 +180,106 @@ TEST_CASE("a portal may lead home, from where another one leads back", "[telepor
       note();
       return places;
     });
-    CHECK(seen == std::vector{b.number, a.number, b.number, b.number, a.number});
+    CHECK(visits == std::vector{b.number, a.number, b.number, b.number, a.number});
   });
 }
 
-TEST_CASE("what was caught can be thrown on after a hop", "[teleport]") {
+TEST_CASE("portal: a caught exception can be rethrown after a hop", "[teleport]") {
   run_here([] {
-    idle_thread there;
+    idle_thread worker;
     const auto traveller = spin([&] {
       try {
         throw first_error();
       } catch (const first_error&) {
-        teleport(there.itself);
+        teleport(worker.thread);
         throw;
       }
     });
     CHECK_THROWS_AS(traveller.await(), first_error);
-    CHECK(there.itself.call([] { return std::uncaught_exceptions(); }) == 0);
+    CHECK(worker.thread.call([] { return std::uncaught_exceptions(); }) == 0);
   });
 }
 
-TEST_CASE("after many throws through portals both threads are as before", "[teleport][stress]") {
+TEST_CASE("portal: both threads are unchanged after many throws", "[teleport][stress]") {
   run_here([] {
-    idle_thread there;
+    idle_thread worker;
     const std::size_t rounds = testing::scaled(10'000, testing::under_tsan ? 500 : 2'000);
-    std::size_t caught = 0;
+    std::size_t catches = 0;
     for (std::size_t i = 0; i < rounds; ++i) {
       try {
-        const portal open(there.itself);
+        const portal open(worker.thread);
         throw first_error();
       } catch (const first_error&) {
-        ++caught;
+        ++catches;
       }
     }
-    CHECK(caught == rounds);
+    CHECK(catches == rounds);
     const auto as_before = [] {
-      const bool none = std::uncaught_exceptions() == 0 && std::current_exception() == nullptr;
-      return none && !move_on_after(30ms, [] { sleep(); });
+      const bool is_clean = std::uncaught_exceptions() == 0 && std::current_exception() == nullptr;
+      return is_clean && !move_on_after(30ms, [] { sleep(); });
     };
     CHECK(as_before());
-    CHECK(there.itself.call(as_before));
+    CHECK(worker.thread.call(as_before));
   });
 }
 
-TEST_CASE("a deadline goes along", "[teleport]") {
+TEST_CASE("teleport(): a deadline goes with the fiber", "[teleport]") {
   run_here([] {
-    idle_thread there;
-    const int here = this_thread();
+    idle_thread worker;
+    const int home = this_thread();
     int slept = 0;
     const bool in_time = move_on_after(100ms, [&] {
-      const portal open(there.itself);
+      const portal open(worker.thread);
       slept = this_thread();
       sleep();
     });
     CHECK_FALSE(in_time);
-    CHECK(slept == there.number);
-    CHECK(this_thread() == here);
+    CHECK(slept == worker.number);
+    CHECK(this_thread() == home);
     // Made there, it comes back.
     CHECK_FALSE(spin([&] {
-                  teleport(there.itself);
+                  teleport(worker.thread);
                   return move_on_after(100ms, [&] {
-                    const portal open(there.itself);
+                    const portal open(worker.thread);
                     sleep();
                   });
                 }).await());
   });
 }
 
-TEST_CASE("a deadline ends the way to a thread that is busy", "[teleport]") {
+TEST_CASE("teleport() to a busy thread ends at a deadline", "[teleport]") {
   run_here([] {
     if (testing::on_sim()) return;  // its time would not wait
-    idle_thread there;
-    std::atomic<bool> over{false};
-    there.itself.post([&] {
-      while (!over.load()) continue;
+    idle_thread worker;
+    std::atomic<bool> finished{false};
+    worker.thread.post([&] {
+      while (!finished.load()) continue;
     });
-    const int here = this_thread();
+    const int home = this_thread();
     bool arrived = false;
     CHECK_FALSE(move_on_after(20ms, [&] {
-      const portal open(there.itself);
+      const portal open(worker.thread);
       arrived = true;
     }));
     CHECK_FALSE(arrived);
-    const auto other = spin([&] { teleport(there.itself); });
+    const auto blocker = spin([&] { teleport(worker.thread); });
     sleep_for(1ms);
-    other.cancel();
-    CHECK_THROWS_AS(other.await(), fiber_cancelled);
-    CHECK(this_thread() == here);
-    over.store(true);
-    there.itself.call([] {});
+    blocker.cancel();
+    CHECK_THROWS_AS(blocker.await(), fiber_cancelled);
+    CHECK(this_thread() == home);
+    finished.store(true);
+    worker.thread.call([] {});
   });
 }
 
-TEST_CASE("a fiber is interrupted where it is", "[teleport]") {
+TEST_CASE("fiber::raise() interrupts a fiber on the thread that it visits", "[teleport]") {
   run_here([] {
-    idle_thread there;
-    const int here = this_thread();
+    idle_thread worker;
+    const int home = this_thread();
     std::atomic<int> place{0};
     std::atomic<int> thrown_on{0};
     const auto away = [&] {
-      const portal open(there.itself);
+      const portal open(worker.thread);
       ++place;
       try {
         sleep();
@@ -323,19 +324,20 @@ TEST_CASE("a fiber is interrupted where it is", "[teleport]") {
       traveller.terminate(10ms);
       CHECK_THROWS_AS(traveller.await(), fiber_cancelled);
     }
-    CHECK(thrown_on == there.number);
-    CHECK(this_thread() == here);
+    CHECK(thrown_on == worker.number);
+    CHECK(this_thread() == home);
   });
 }
 
-TEST_CASE("what it swallowed abroad is thrown again at home", "[teleport]") {
+TEST_CASE("portal: an interruption that was swallowed abroad is thrown again at home",
+          "[teleport]") {
   run_here([] {
-    idle_thread there;
+    idle_thread worker;
     std::atomic<int> place{0};
     bool again = false;
     const auto traveller = spin([&] {
       {
-        const portal open(there.itself);
+        const portal open(worker.thread);
         ++place;
         try {
           sleep();
@@ -356,17 +358,17 @@ TEST_CASE("what it swallowed abroad is thrown again at home", "[teleport]") {
   });
 }
 
-TEST_CASE("tokens and results reach a fiber that is away", "[teleport]") {
+TEST_CASE("fiber::schedule() and await() work for a visiting fiber", "[teleport]") {
   run_here([] {
-    idle_thread there;
+    idle_thread worker;
     std::atomic<int> place{0};
     const auto traveller = spin([&] {
-      const portal open(there.itself);
+      const portal open(worker.thread);
       ++place;
-      const int got = suspend<int>();
+      const int value = suspend<int>();
       ++place;
       sleep();
-      return got;
+      return value;
     });
     await(place, 1);
     CHECK(traveller.schedule(5));
@@ -376,16 +378,16 @@ TEST_CASE("tokens and results reach a fiber that is away", "[teleport]") {
   });
 }
 
-TEST_CASE("cancelled at whatever hop, it comes home", "[teleport]") {
+TEST_CASE("teleport(): a fiber that is cancelled at any hop comes home", "[teleport]") {
   run_here([] {
     idle_thread b;
     idle_thread c;
-    const int here = this_thread();
+    const int home = this_thread();
     for (int stop_at = 1; stop_at <= 4; ++stop_at) {
       std::atomic<int> place{0};
-      int reached = 0;
+      int hops = 0;
       const auto reach = [&](int number) {
-        reached = number;
+        hops = number;
         if (number != stop_at) return;
         ++place;
         sleep();
@@ -394,10 +396,10 @@ TEST_CASE("cancelled at whatever hop, it comes home", "[teleport]") {
       const auto traveller = spin([&] {
         const at_end note([&] { last = this_thread(); });
         reach(1);
-        const portal to_b(b.itself);
+        const portal to_b(b.thread);
         reach(2);
         {
-          const portal to_c(c.itself);
+          const portal to_c(c.thread);
           reach(3);
         }
         reach(4);
@@ -405,27 +407,27 @@ TEST_CASE("cancelled at whatever hop, it comes home", "[teleport]") {
       await(place, 1);
       traveller.cancel();
       CHECK_THROWS_AS(traveller.await(), fiber_cancelled);
-      CHECK(reached == stop_at);
-      CHECK(last == here);
+      CHECK(hops == stop_at);
+      CHECK(last == home);
     }
   });
 }
 
-TEST_CASE("cancelled at any time, it comes home", "[teleport][stress]") {
+TEST_CASE("teleport(): a fiber that is cancelled at any time comes home", "[teleport][stress]") {
   run_here([] {
     idle_thread b;
     idle_thread c;
-    const int here = this_thread();
+    const int home = this_thread();
     const std::size_t rounds = testing::scaled(20'000, testing::under_tsan ? 300 : 2'000);
-    std::size_t elsewhere = 0;
-    std::size_t ended = 0;
+    std::size_t strays = 0;
+    std::size_t ends = 0;
     for (std::size_t i = 0; i < rounds; ++i) {
       const auto traveller = spin([&] {
         const at_end note([&] {
-          if (this_thread() != here) ++elsewhere;
+          if (this_thread() != home) ++strays;
         });
-        const portal to_b(b.itself);
-        const portal to_c(c.itself);
+        const portal to_b(b.thread);
+        const portal to_c(c.thread);
         snooze();
       });
       for (std::size_t j = 0; j < i % 7; ++j) snooze();
@@ -435,9 +437,9 @@ TEST_CASE("cancelled at any time, it comes home", "[teleport][stress]") {
         traveller.await();
       } catch (const fiber_cancelled&) {
       }
-      ++ended;
+      ++ends;
     }
-    CHECK(elsewhere == 0);
-    CHECK(ended == rounds);
+    CHECK(strays == 0);
+    CHECK(ends == rounds);
   });
 }

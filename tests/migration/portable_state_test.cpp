@@ -28,33 +28,33 @@ namespace {
 
 /// Goes elsewhere when it goes, and asks there for itself.
 struct restless {
-  static inline motet::thread* to = nullptr;
-  static inline int made = 0;
-  static inline const restless* found = nullptr;
+  static inline motet::thread* target = nullptr;
+  static inline int constructed = 0;
+  static inline const restless* located = nullptr;
 
-  restless() { ++made; }
+  restless() { ++constructed; }
   ~restless();
 };
 
 fiber_local<restless> restless_one;
 
 restless::~restless() {
-  const portal open(*to);
-  found = &*restless_one;
+  const portal open(*target);
+  located = &*restless_one;
 }
 
 }  // namespace
 
-TEST_CASE("a lock is held across a hop", "[teleport]") {
+TEST_CASE("teleport(): a lock is held across a hop", "[teleport]") {
   run_here([] {
-    idle_thread there;
+    idle_thread worker;
     motet::mutex lock;
     recursive_mutex again;
     const auto traveller = spin([&] {
       lock.lock();
       again.lock();
       {
-        const portal open(there.itself);
+        const portal open(worker.thread);
         lock.unlock();
         again.lock();
         again.unlock();
@@ -69,36 +69,38 @@ TEST_CASE("a lock is held across a hop", "[teleport]") {
   });
 }
 
-TEST_CASE("what is destroyed at the end of a fiber may travel, and comes back", "[teleport]") {
+TEST_CASE("teleport(): objects destroyed at the end of a fiber may travel and come back",
+          "[teleport]") {
   run_here([] {
-    idle_thread there;
-    const int here = this_thread();
+    idle_thread worker;
+    const int home = this_thread();
     std::atomic<int> went{0};
     struct traveller {
-      motet::thread* to;
+      motet::thread* goal;
       std::atomic<int>* went;
-      traveller(motet::thread& where, std::atomic<int>& seen) : to(&where), went(&seen) {}
-      traveller(traveller&& from) noexcept : to(std::exchange(from.to, nullptr)), went(from.went) {}
+      traveller(motet::thread& target, std::atomic<int>& hops) : goal(&target), went(&hops) {}
+      traveller(traveller&& source) noexcept
+          : goal(std::exchange(source.goal, nullptr)), went(source.went) {}
       ~traveller() {
-        if (to == nullptr) return;
-        const portal open(*to);
+        if (goal == nullptr) return;
+        const portal open(*goal);
         *went = this_thread();
       }
     };
-    spin([held = traveller(there.itself, went)] {}).await();
-    CHECK(went == there.number);
+    spin([payload = traveller(worker.thread, went)] {}).await();
+    CHECK(went == worker.number);
     thread_pool pool(1);
     went = 0;
-    pool.post([held = traveller(there.itself, went)] {});
+    pool.post([payload = traveller(worker.thread, went)] {});
     pool.drain();
-    CHECK(went == there.number);
-    CHECK(this_thread() == here);
+    CHECK(went == worker.number);
+    CHECK(this_thread() == home);
   });
 }
 
-TEST_CASE("children stay where they were spun, and end first", "[teleport]") {
+TEST_CASE("teleport(): children stay where they were spun, and end first", "[teleport]") {
   run_here([] {
-    idle_thread there;
+    idle_thread worker;
     std::atomic<int> place{0};
     std::atomic<int> ended_on{0};
     const auto child = [&] {
@@ -107,30 +109,30 @@ TEST_CASE("children stay where they were spun, and end first", "[teleport]") {
       sleep();
     };
     SECTION("one of home") {
-      const int here = this_thread();
+      const int home = this_thread();
       spin([&] {
         spin(child);
         snooze();
-        teleport(there.itself);
+        teleport(worker.thread);
       }).await();
-      CHECK(ended_on == here);
+      CHECK(ended_on == home);
     }
     SECTION("one abroad") {
       const auto traveller = spin([&] {
         {
-          const portal open(there.itself);
+          const portal open(worker.thread);
           spin(child);
         }
         await(place, 1);
         return ended_on.load();
       });
       CHECK(traveller.await() == 0);
-      CHECK(ended_on == there.number);
+      CHECK(ended_on == worker.number);
     }
     SECTION("a failure abroad reaches its parent at home") {
       const auto traveller = spin([&] {
         {
-          const portal open(there.itself);
+          const portal open(worker.thread);
           spin([] {
             sleep_for(1ms);
             throw first_error();
@@ -142,7 +144,7 @@ TEST_CASE("children stay where they were spun, and end first", "[teleport]") {
     }
     SECTION("or comes with its end") {
       const auto traveller = spin([&] {
-        const portal open(there.itself);
+        const portal open(worker.thread);
         spin([] { throw first_error(); });
         shield([] { snooze(); });
       });
@@ -151,9 +153,10 @@ TEST_CASE("children stay where they were spun, and end first", "[teleport]") {
   });
 }
 
-TEST_CASE("its termination reaches the children that it has abroad", "[teleport][terminate]") {
+TEST_CASE("fiber::terminate() on a migrated fiber reaches its children abroad",
+          "[teleport][terminate]") {
   run_here([] {
-    idle_thread there;
+    idle_thread worker;
     std::atomic<int> place{0};
     const auto stubborn = [&] {
       ++place;
@@ -161,7 +164,7 @@ TEST_CASE("its termination reaches the children that it has abroad", "[teleport]
     };
     SECTION("while it is there") {
       const auto traveller = spin([&] {
-        const portal open(there.itself);
+        const portal open(worker.thread);
         auto child = spin(stubborn);
         shield([&] { child.await(); });
       });
@@ -172,7 +175,7 @@ TEST_CASE("its termination reaches the children that it has abroad", "[teleport]
     SECTION("when it has come back") {
       const auto traveller = spin([&] {
         {
-          const portal open(there.itself);
+          const portal open(worker.thread);
           spin(stubborn);
         }
         sleep();
@@ -184,41 +187,42 @@ TEST_CASE("its termination reaches the children that it has abroad", "[teleport]
   });
 }
 
-TEST_CASE("what it has left elsewhere keeps no pool from ending", "[teleport]") {
+TEST_CASE("portal: fibers that a visitor spins do not keep the pool or thread from ending",
+          "[teleport]") {
   run_here([] {
-    std::atomic<int> ended{0};
+    std::atomic<int> ends{0};
     {
       thread_pool pool(1);
       {
         const portal open(pool);
         spin([&] {
           sleep_for(5ms);
-          ++ended;
+          ++ends;
         });
       }
       pool.drain();
-      CHECK(ended == 1);
+      CHECK(ends == 1);
     }
-    idle_thread there;
+    idle_thread worker;
     {
-      const portal open(there.itself);
+      const portal open(worker.thread);
       spin([&] {
-        const at_end note([&] { ++ended; });
+        const at_end note([&] { ++ends; });
         sleep();
       });
     }
-    there.itself.cancel();
-    CHECK_THROWS_AS(there.itself.await(), fiber_cancelled);
-    CHECK(ended == 2);
+    worker.thread.cancel();
+    CHECK_THROWS_AS(worker.thread.await(), fiber_cancelled);
+    CHECK(ends == 2);
   });
 }
 
-TEST_CASE("a group takes its fiber back to where it was made", "[teleport]") {
+TEST_CASE("group: a group takes its migrated fiber back to its own thread", "[teleport]") {
   run_here([] {
-    idle_thread there;
-    const int here = this_thread();
+    idle_thread worker;
+    const int home = this_thread();
     int ended_on = 0;
-    int after = 0;
+    int last_thread = 0;
     spin([&] {
       {
         group children;
@@ -227,56 +231,56 @@ TEST_CASE("a group takes its fiber back to where it was made", "[teleport]") {
           sleep();
         });
         snooze();
-        teleport(there.itself);
+        teleport(worker.thread);
       }
-      after = this_thread();
+      last_thread = this_thread();
     }).await();
-    CHECK(ended_on == here);
-    CHECK(after == here);
+    CHECK(ended_on == home);
+    CHECK(last_thread == home);
   });
 }
 
-TEST_CASE("a migrated fiber cannot await itself", "[teleport]") {
+TEST_CASE("fiber::await() on the current fiber throws after a migration, too", "[teleport]") {
   run_here([] {
-    idle_thread there;
+    idle_thread worker;
     const auto traveller = spin([&] {
-      const portal open(there.itself);
+      const portal open(worker.thread);
       current().await();
     });
     CHECK_THROWS_AS(traveller.await(), std::logic_error);
   });
 }
 
-TEST_CASE("a job that travels is its worker's until it is over", "[teleport]") {
+TEST_CASE("thread_pool: a job that migrates belongs to its worker until it ends", "[teleport]") {
   run_here([] {
     thread_pool pool(2);
-    idle_thread there;
-    std::atomic<int> ended{0};
+    idle_thread worker;
+    std::atomic<int> ends{0};
     for (int i = 0; i < 100; ++i) {
       pool.post([&] {
-        teleport(there.itself);
-        ++ended;
+        teleport(worker.thread);
+        ++ends;
       });
     }
     pool.drain();
-    CHECK(ended == 100);
+    CHECK(ends == 100);
     const auto value = pool.submit([&] {
-      const portal open(there.itself);
+      const portal open(worker.thread);
       return this_thread();
     });
-    CHECK(value.get() == there.number);
+    CHECK(value.get() == worker.number);
   });
 }
 
-TEST_CASE("a thread that ends sends its visitors home", "[teleport]") {
+TEST_CASE("thread: one that ends sends its visitors home", "[teleport]") {
   run_here([] {
     std::atomic<int> place{0};
-    const int here = this_thread();
+    const int home = this_thread();
     int last = 0;
-    std::optional<idle_thread> there(std::in_place);
+    std::optional<idle_thread> visited(std::in_place);
     const auto traveller = spin([&] {
       try {
-        const portal open(there->itself);
+        const portal open(visited->thread);
         ++place;
         sleep();
       } catch (const cancelled&) {
@@ -286,15 +290,16 @@ TEST_CASE("a thread that ends sends its visitors home", "[teleport]") {
       }
     });
     await(place, 1);
-    there.reset();
+    visited.reset();
     CHECK_THROWS_AS(traveller.await(), fiber_cancelled);
-    CHECK(last == here);
+    CHECK(last == home);
   });
 }
 
-TEST_CASE("a stream goes along, and is used wherever its fiber is", "[teleport]") {
+TEST_CASE("net::tcp_stream goes with its fiber, and is used on the thread that it visits",
+          "[teleport]") {
   run_here([] {
-    idle_thread there;
+    idle_thread worker;
     net::tcp_listener listener(net::endpoint::loopback(0));
     const auto echo = spin([&] {
       net::tcp_stream peer = listener.accept();
@@ -302,15 +307,15 @@ TEST_CASE("a stream goes along, and is used wherever its fiber is", "[teleport]"
       while (peer.read(byte) == 1) peer.write_all(byte);
     });
     net::tcp_stream stream = net::tcp_stream::connect(listener.local_endpoint());
-    const auto round_trip = [&](std::byte sent) {
-      std::array<std::byte, 1> byte{sent};
+    const auto round_trip = [&](std::byte value) {
+      std::array<std::byte, 1> byte{value};
       stream.write_all(byte);
       byte[0] = std::byte{0};
-      return stream.read(byte) == 1 && byte[0] == sent;
+      return stream.read(byte) == 1 && byte[0] == value;
     };
     for (int i = 0; i < 20; ++i) {
       CHECK(round_trip(std::byte{1}));
-      const portal open(there.itself);
+      const portal open(worker.thread);
       if (!round_trip(std::byte{2})) throw first_error();
     }
     stream.close();
@@ -318,19 +323,19 @@ TEST_CASE("a stream goes along, and is used wherever its fiber is", "[teleport]"
   });
 }
 
-TEST_CASE("what a main fiber holds is its own abroad", "[detour]") {
+TEST_CASE("teleport(): state of a main fiber is its own abroad", "[detour]") {
   run(testing::quiet(), [] {
-    idle_thread there;
+    idle_thread worker;
     foreign_loop loop;
     motet::mutex lock;
-    shared_mutex shared;
+    shared_mutex rwlock;
     lock.lock();
-    shared.lock();
+    rwlock.lock();
     {
-      const portal open(there.itself);
+      const portal open(worker.thread);
       CHECK_THROWS_AS(lock.lock(), std::logic_error);
       lock.unlock();
-      shared.unlock();
+      rwlock.unlock();
     }
     {
       const portal open(loop);
@@ -341,19 +346,19 @@ TEST_CASE("what a main fiber holds is its own abroad", "[detour]") {
   });
 }
 
-TEST_CASE("who called a main fiber is not left for good", "[detour]") {
+TEST_CASE("thread::await() ends for a main fiber that has migrated", "[detour]") {
   run_here([] {
-    idle_thread there;
+    idle_thread worker;
     std::optional<bool> refused;
     const auto leaves = [&] {
-      const int here = this_thread();
+      const int home = this_thread();
       {
-        const portal open(there.itself);
-        CHECK(this_thread() == there.number);
+        const portal open(worker.thread);
+        CHECK(this_thread() == worker.number);
       }
-      CHECK(this_thread() == here);
+      CHECK(this_thread() == home);
       try {
-        teleport(there.itself);
+        teleport(worker.thread);
         refused = false;
       } catch (const std::logic_error&) {
         refused = true;
@@ -367,13 +372,13 @@ TEST_CASE("who called a main fiber is not left for good", "[detour]") {
   });
 }
 
-TEST_CASE("a fiber_local that travels while it goes finds itself", "[detour]") {
+TEST_CASE("fiber_local: a value that migrates in its destructor finds itself", "[detour]") {
   run_here([] {
-    idle_thread there;
-    restless::to = &there.itself;
-    const restless* own = nullptr;
-    spin([&] { own = &*restless_one; }).await();
-    CHECK(restless::found == own);
-    CHECK(restless::made == 1);
+    idle_thread worker;
+    restless::target = &worker.thread;
+    const restless* self = nullptr;
+    spin([&] { self = &*restless_one; }).await();
+    CHECK(restless::located == self);
+    CHECK(restless::constructed == 1);
   });
 }

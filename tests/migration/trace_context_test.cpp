@@ -27,20 +27,20 @@ class storage {
   /// As opentelemetry::context::Token.
   class token {
    public:
-    explicit token(storage& from) : from_(&from) {}
-    token(token&& other) noexcept : from_(std::exchange(other.from_, nullptr)) {}
+    explicit token(storage& store) : store_(&store) {}
+    token(token&& other) noexcept : store_(std::exchange(other.store_, nullptr)) {}
     token& operator=(token&&) = delete;
     ~token() {
-      if (from_ != nullptr) from_->attached_->pop_back();
+      if (store_ != nullptr) store_->attached_->pop_back();
     }
 
    private:
-    storage* from_;
+    storage* store_;
   };
 
   context current() const { return attached_->empty() ? context{} : attached_->back(); }
-  token attach(context now) {
-    attached_->push_back(std::move(now));
+  token attach(context value) {
+    attached_->push_back(std::move(value));
     return token(*this);
   }
 
@@ -58,12 +58,13 @@ std::string here_is() {
 template <typename M>
 struct traced {
   M message;
-  context of = traces.current();
+  context value = traces.current();
 };
 
 }  // namespace
 
-TEST_CASE("a trace id follows a request to the fibers it spins, on whatever thread", "[traces]") {
+TEST_CASE("fiber_local: a trace id follows a request to the fibers it spins, on any thread",
+          "[traces]") {
   run_here([] {
     const auto request = traces.attach({"4bf92f35"});
     CHECK(here_is() == "4bf92f35");
@@ -74,16 +75,16 @@ TEST_CASE("a trace id follows a request to the fibers it spins, on whatever thre
       CHECK(child.await() == "4bf92f35-child");
     }
     CHECK(here_is() == "4bf92f35");
-    group all;
+    group members;
     std::string in_group;
-    all.spin([&] { in_group = here_is(); });
-    all.await_all();
+    members.spin([&] { in_group = here_is(); });
+    members.await_all();
     CHECK(in_group == "4bf92f35");
-    testing::idle_thread other;
-    CHECK(other.itself.spin([] { return here_is(); }).await() == "4bf92f35");
-    CHECK(other.itself.call([] { return here_is(); }) == "4bf92f35");
+    testing::idle_thread worker;
+    CHECK(worker.thread.spin([] { return here_is(); }).await() == "4bf92f35");
+    CHECK(worker.thread.call([] { return here_is(); }) == "4bf92f35");
     promise<std::string> posted;
-    other.itself.post([&] { posted.set_value(here_is()); });
+    worker.thread.post([&] { posted.set_value(here_is()); });
     CHECK(posted.get_future().get() == "4bf92f35");
     thread_pool pool(2);
     CHECK(pool.submit([] { return here_is(); }).get() == "4bf92f35");
@@ -93,33 +94,33 @@ TEST_CASE("a trace id follows a request to the fibers it spins, on whatever thre
   });
 }
 
-TEST_CASE("a trace id travels with its fiber, and what it attaches on the way comes back",
+TEST_CASE("fiber_local: a trace id travels with its fiber, and changes made abroad come back",
           "[traces][portal]") {
   run_here([] {
     const auto request = traces.attach({"there-and-back"});
-    testing::idle_thread other;
+    testing::idle_thread worker;
     {
-      const portal there(other.itself);
+      const portal visit(worker.thread);
       CHECK(here_is() == "there-and-back");
       const auto span = traces.attach({"away"});
       CHECK(spin([] { return here_is(); }).await() == "away");
     }
     CHECK(here_is() == "there-and-back");
-    teleport(other.itself);
+    teleport(worker.thread);
     CHECK(here_is() == "there-and-back");
   });
 }
 
-TEST_CASE("a message brings its sender's trace id to an actor, and to a channel", "[traces]") {
+TEST_CASE("actor and channel carry the sender's trace id with a message", "[traces]") {
   run_here([] {
-    std::vector<std::string> seen;
+    std::vector<std::string> ids;
     using messages = traced<int>;
     {
       actor<messages> log([&](actor<messages>::inbox& inbox) {
-        for (int left = 3; left > 0; --left) {
-          const messages each = inbox.receive();
-          const auto of_sender = traces.attach(each.of);
-          seen.push_back(here_is() + ":" + std::to_string(each.message));
+        for (int remaining = 3; remaining > 0; --remaining) {
+          const messages message = inbox.receive();
+          const auto of_sender = traces.attach(message.value);
+          ids.push_back(here_is() + ":" + std::to_string(message.message));
         }
       });
       group senders;
@@ -131,36 +132,36 @@ TEST_CASE("a message brings its sender's trace id to an actor, and to a channel"
       }
       senders.await_all();
       log.send({.message = 2});
-      while (seen.size() < 3) snooze();
+      while (ids.size() < 3) snooze();
     }
-    CHECK(seen == std::vector<std::string>{"request0:0", "request1:1", ":2"});
+    CHECK(ids == std::vector<std::string>{"request0:0", "request1:1", ":2"});
     channel<messages> items(1);
     {
       const auto request = traces.attach({"pushed"});
       items.push({.message = 3});
     }
-    const auto got = items.pop();
-    REQUIRE(got.has_value());
-    const auto of_sender = traces.attach(got->of);
+    const auto item = items.pop();
+    REQUIRE(item.has_value());
+    const auto of_sender = traces.attach(item->value);
     CHECK(here_is() == "pushed");
   });
 }
 
-TEST_CASE("fibers that run in turns do not see one another's trace id", "[traces]") {
+TEST_CASE("fiber_local: fibers that run in turns do not see each other's trace id", "[traces]") {
   run_here([] {
-    group all;
+    group members;
     bool right = true;
     for (int i = 0; i < 4; ++i) {
-      all.spin([&, i] {
-        const std::string mine = "request" + std::to_string(i);
-        const auto request = traces.attach({mine});
+      members.spin([&, i] {
+        const std::string id = "request" + std::to_string(i);
+        const auto request = traces.attach({id});
         for (int round = 0; round < 5; ++round) {
           snooze();
-          right = right && here_is() == mine;
+          right = right && here_is() == id;
         }
       });
     }
-    all.await_all();
+    members.await_all();
     CHECK(right);
     CHECK(here_is().empty());
   });

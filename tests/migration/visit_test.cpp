@@ -38,15 +38,15 @@ class served_by_fiber {
  public:
   template <typename F>
   void post(F f) {
-    left_.push(std::function<void()>(std::move(f)));
+    functions_.push(std::function<void()>(std::move(f)));
   }
   void serve() {
-    for (const std::function<void()>& each : left_) each();
+    for (const std::function<void()>& function : functions_) function();
   }
-  void close() { left_.close(); }
+  void close() { functions_.close(); }
 
  private:
-  channel<std::function<void()>> left_{unbounded};
+  channel<std::function<void()>> functions_{unbounded};
 };
 
 /// A loop whose functions may run it themselves, as a dialog of a user interface does.
@@ -58,23 +58,23 @@ class nested_loop {
   }
   template <typename F>
   void post(F f) {
-    const std::lock_guard in(lock_);
-    left_.emplace_back(std::move(f));
-    changed_.notify_one();
+    const std::lock_guard guard(lock_);
+    functions_.emplace_back(std::move(f));
+    condition_.notify_one();
   }
   void do_one() {
-    std::unique_lock in(lock_);
-    changed_.wait(in, [&] { return !left_.empty(); });
-    const std::function<void()> next = std::move(left_.front());
-    left_.pop_front();
-    in.unlock();
+    std::unique_lock guard(lock_);
+    condition_.wait(guard, [&] { return !functions_.empty(); });
+    const std::function<void()> next = std::move(functions_.front());
+    functions_.pop_front();
+    guard.unlock();
     next();
   }
 
  private:
   std::mutex lock_;
-  std::condition_variable changed_;
-  std::deque<std::function<void()>> left_;
+  std::condition_variable condition_;
+  std::deque<std::function<void()>> functions_;
   bool closed_ = false;
   std::thread runs_{[this] {
     while (!closed_) do_one();
@@ -98,14 +98,14 @@ long address_space() {
 
 }  // namespace
 
-TEST_CASE("a fiber that serves an executor and one that visits keep what is theirs", "[visit]") {
+TEST_CASE("executor: a serving fiber and its visitor keep their own state", "[visit]") {
   run_here([] {
     served_by_fiber desk;
-    const int here = this_thread();
+    const int home = this_thread();
     std::atomic<int> thrown_on{0};
     std::atomic<int> place{0};
-    motet::thread there(testing::quiet(), [&] { shield([&] { desk.serve(); }); });
-    const int other = there.call([] { return this_thread(); });
+    motet::thread server(testing::quiet(), [&] { shield([&] { desk.serve(); }); });
+    const int remote = server.call([] { return this_thread(); });
     const auto visits = [&](auto does) {
       return [&, does] {
         const portal open(desk);
@@ -123,11 +123,11 @@ TEST_CASE("a fiber that serves an executor and one that visits keep what is thei
       await(place, 1);
       visitor.cancel();
       CHECK_THROWS_AS(visitor.await(), fiber_cancelled);
-      CHECK(thrown_on == other);
+      CHECK(thrown_on == remote);
     }
     SECTION("its deadline") {
       CHECK_FALSE(move_on_after(100ms, visits([] { sleep(); })));
-      CHECK(thrown_on == other);
+      CHECK(thrown_on == remote);
     }
     SECTION("its children") {
       const auto visitor = spin([&] {
@@ -141,45 +141,46 @@ TEST_CASE("a fiber that serves an executor and one that visits keep what is thei
       visits([&] {
         const portal again(desk);
         teleport(desk);
-        CHECK(this_thread() == other);
+        CHECK(this_thread() == remote);
       })();
     }
     SECTION("the desk is free when its visitor has gone on") {
       idle_thread further;
-      visits([&] { teleport(further.itself); })();
-      CHECK_THROWS_AS(visits([&] { const portal open(further.itself); })(), std::logic_error);
+      visits([&] { teleport(further.thread); })();
+      CHECK_THROWS_AS(visits([&] { const portal open(further.thread); })(), std::logic_error);
       spin([&] {
         teleport(desk);
         spin([&] {
           visits([] {})();  // would wait for ever if its parent's visit lasted
         });
-        teleport(further.itself);
+        teleport(further.thread);
       }).await();
     }
     visits([] {})();
-    CHECK(this_thread() == here);
+    CHECK(this_thread() == home);
     desk.close();
-    there.await();
+    server.await();
   });
 }
 
-TEST_CASE("who serves an executor and is to end ends the visit", "[visit]") {
+TEST_CASE("executor: an interruption of the serving fiber ends the visit", "[visit]") {
   run_here([] {
     served_by_fiber desk;
     std::atomic<int> place{0};
-    std::optional<motet::thread> there(std::in_place, testing::quiet(), [&] { desk.serve(); });
+    std::optional<motet::thread> server(std::in_place, testing::quiet(), [&] { desk.serve(); });
     const auto visitor = spin([&] {
       teleport(desk);
       ++place;
       sleep();
     });
     await(place, 1);
-    there.reset();
+    server.reset();
     CHECK_THROWS_AS(visitor.await(), fiber_cancelled);
   });
 }
 
-TEST_CASE("a desk that a job or a child serves ends with it, whoever was there", "[visit]") {
+TEST_CASE("executor: one that a job or a child serves ends with it, even during a visit",
+          "[visit]") {
   run_here([] {
     served_by_fiber desk;
     std::atomic<int> place{0};
@@ -189,32 +190,32 @@ TEST_CASE("a desk that a job or a child serves ends with it, whoever was there",
       snooze();
     };
     SECTION("a thread's function") {
-      std::optional<idle_thread> there(std::in_place);
-      there->itself.post([&] { desk.serve(); });
+      std::optional<idle_thread> server(std::in_place);
+      server->thread.post([&] { desk.serve(); });
       spin(visits).await();
-      there.reset();
+      server.reset();
       CHECK(place == 1);
     }
     SECTION("a child that nobody has a handle to") {
-      idle_thread there;
-      there.itself.call([&] {
+      idle_thread worker;
+      worker.thread.call([&] {
         group children;
         children.spin([&] { desk.serve(); });
         snooze();
-        motet::thread other(testing::quiet(), visits);
-        other.await();
+        motet::thread visitor(testing::quiet(), visits);
+        visitor.await();
       });
       CHECK(place == 1);
     }
   });
 }
 
-TEST_CASE("who serves hears that it is to end after anything else", "[visit]") {
+TEST_CASE("executor: an interruption reaches the serving fiber after anything else", "[visit]") {
   run_here([] {
     served_by_fiber desk;
     std::atomic<int> place{0};
     std::stop_source stop;
-    std::optional<motet::thread> there(std::in_place, testing::quiet(), [&] {
+    std::optional<motet::thread> server(std::in_place, testing::quiet(), [&] {
       move_on_when_stopped(stop.get_token(), [&] { desk.serve(); });
     });
     const auto visitor = spin([&] {
@@ -224,52 +225,52 @@ TEST_CASE("who serves hears that it is to end after anything else", "[visit]") {
     });
     await(place, 1);
     stop.request_stop();
-    there->call([] {});  // it has heard of that
-    there.reset();
+    server->call([] {});  // it has heard of that
+    server.reset();
     CHECK_THROWS_AS(visitor.await(), fiber_cancelled);
   });
 }
 
-TEST_CASE("a shield of who serves is no reason to end the visit", "[visit]") {
+TEST_CASE("executor: a shield of the serving fiber does not end the visit", "[visit]") {
   run_here([] {
     served_by_fiber desk;
     std::atomic<int> place{0};
-    std::atomic<int> over{0};
+    std::atomic<int> finishes{0};
     std::stop_source stop;
-    std::optional<motet::thread> there(std::in_place, testing::quiet(), [&] {
+    std::optional<motet::thread> server(std::in_place, testing::quiet(), [&] {
       shield([&] { move_on_when_stopped(stop.get_token(), [&] { desk.serve(); }); });
       checkpoint();
     });
     const auto visitor = spin([&] {
       const portal open(desk);
       ++place;
-      await(over, 1);
+      await(finishes, 1);
     });
     await(place, 1);
-    there->cancel();
+    server->cancel();
     stop.request_stop();
-    there->call([] {});
-    over = 1;
+    server->call([] {});
+    finishes = 1;
     visitor.await();
-    CHECK_THROWS_AS(there->await(), fiber_cancelled);
+    CHECK_THROWS_AS(server->await(), fiber_cancelled);
   });
 }
 
-TEST_CASE("a visit within a visit leaves the first one as it was", "[visit]") {
+TEST_CASE("executor: a visit within a visit leaves the first one unchanged", "[visit]") {
   run_here([] {
     nested_loop loop;
     std::atomic<int> place{0};
-    motet::mutex held;
+    motet::mutex lock;
     const auto first = spin([&] {
-      const std::uint64_t own = current().id();
-      const std::lock_guard holding(held);
+      const std::uint64_t id = current().id();
+      const std::lock_guard holding(lock);
       const portal open(loop);
       ++place;
       loop.do_one();
-      const bool same = current().id() == own;
-      held.unlock();
-      held.lock();
-      return same;
+      const bool is_same = current().id() == id;
+      lock.unlock();
+      lock.lock();
+      return is_same;
     });
     await(place, 1);
     spin([&] {
@@ -281,7 +282,7 @@ TEST_CASE("a visit within a visit leaves the first one as it was", "[visit]") {
   });
 }
 
-TEST_CASE("a visit opens nothing, and what the first has mapped is kept for the next", "[visit]") {
+TEST_CASE("executor: a second visit opens no descriptor and maps no memory", "[visit]") {
   run_here([] {
     testing::foreign_loop loop;
     std::size_t descriptors_there = 0;

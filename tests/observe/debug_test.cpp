@@ -28,9 +28,9 @@ using namespace std::chrono_literals;
 namespace {
 
 std::string dumped() {
-  std::ostringstream out;
-  dump(out);
-  return out.str();
+  std::ostringstream stream;
+  dump(stream);
+  return stream.str();
 }
 
 bool contains(const std::string& text, const std::string& part) {
@@ -53,7 +53,7 @@ std::string label(const fiber_ref& fiber, const std::string& name) {
 
 }  // namespace
 
-TEST_CASE("a tree has children under their parents, in groups or not", "[debug]") {
+TEST_CASE("dump(): a tree has children under their parents, in groups or not", "[debug]") {
   run([] {
     group outer;
     const auto parent = outer.spin({.name = "parent"}, [] {
@@ -67,28 +67,28 @@ TEST_CASE("a tree has children under their parents, in groups or not", "[debug]"
     });
     spin({.name = "cousin"}, [] { suspend(); });
     for (int i = 0; i < 5; ++i) snooze();
-    std::ostringstream out;
-    dump(out, {.tree = true});
+    std::ostringstream stream;
+    dump(stream, {.tree = true});
     std::string names;
-    for (std::istringstream lines(out.str()); std::getline(lines, names);) {
+    for (std::istringstream lines(stream.str()); std::getline(lines, names);) {
       const std::size_t depth = names.find_first_not_of(' ') / 2;
       if (contains(names, "\"parent\"") || contains(names, "\"cousin\"")) CHECK(depth == 1);
       if (contains(names, "\"in a group\"") || contains(names, "\"child\"")) CHECK(depth == 2);
       if (contains(names, "\"grandchild\"")) CHECK(depth == 3);
     }
-    const std::string text = out.str();
+    const std::string text = stream.str();
     CHECK(std::count(text.begin(), text.end(), '\n') == 6);
     CHECK(text.find("\"parent\"") < text.find("\"in a group\""));
     CHECK(text.find("\"child\"") < text.find("\"grandchild\""));
   });
 }
 
-TEST_CASE("a dump tells of each fiber what it waits for and where it was spun", "[debug]") {
+TEST_CASE("dump() shows for each fiber what it waits for and where it was spun", "[debug]") {
   run([] {
     const auto pair = testing::make_socket_pair();
     group several;
-    std::byte one{};
-    several.spin({.name = "reader"}, [&] { io::recv(pair.first(), {&one, 1}); });
+    std::byte byte{};
+    several.spin({.name = "reader"}, [&] { io::recv(pair.first(), {&byte, 1}); });
     several.spin({.name = "sleeper"}, [] { sleep_for(1h); });
     auto idle = several.spin({.name = "suspended"}, [] { suspend(); });
     several.spin([idle_ref = fiber_ref(idle)] { idle_ref.await(); });
@@ -111,7 +111,7 @@ TEST_CASE("a dump tells of each fiber what it waits for and where it was spun", 
   CHECK(dumped().empty());
 }
 
-TEST_CASE("a fiber can be given another name, on its own thread", "[debug]") {
+TEST_CASE("fiber::set_name() renames a fiber on its own thread", "[debug]") {
   run([] {
     const auto fiber = spin({.name = "idle"}, [] {
       current().set_name("GET /x");
@@ -121,17 +121,17 @@ TEST_CASE("a fiber can be given another name, on its own thread", "[debug]") {
     snooze();
     CHECK(fiber.name() == "GET /x");
     CHECK(dumped_without("\"GET /x\" waiting: sleep") == "");
-    std::string seen;
+    std::string name;
     bool refused = false;
     std::thread([&] {
-      seen = fiber.name();
+      name = fiber.name();
       try {
         fiber.set_name("mine");
       } catch (const std::logic_error&) {
         refused = true;
       }
     }).join();
-    CHECK(seen == "GET /x");
+    CHECK(name == "GET /x");
     CHECK(refused);
     fiber.set_name("");
     CHECK(fiber.name().empty());
@@ -144,7 +144,7 @@ TEST_CASE("a fiber can be given another name, on its own thread", "[debug]") {
   });
 }
 
-TEST_CASE("names are read on any thread while fibers get others", "[debug]") {
+TEST_CASE("fiber::name() can be read on any thread while fibers are renamed", "[debug]") {
   run(testing::quiet(), [] {
     std::atomic<bool> stop{false};
     const auto fiber = spin({.name = "first"}, [&] {
@@ -164,7 +164,7 @@ TEST_CASE("names are read on any thread while fibers get others", "[debug]") {
   });
 }
 
-TEST_CASE("a dump says for which fiber another waits", "[debug]") {
+TEST_CASE("dump() shows which fiber another one awaits", "[debug]") {
   run([] {
     group several;
     const auto idle = several.spin({.name = "idle"}, [] { sleep(); });
@@ -179,44 +179,44 @@ TEST_CASE("a dump says for which fiber another waits", "[debug]") {
   });
 }
 
-TEST_CASE("a dump says which fiber of another thread is awaited", "[debug]") {
+TEST_CASE("dump() shows which fiber of another thread is awaited", "[debug]") {
   run([] {
-    std::promise<fiber_ref> given;
-    std::thread other([&] {
+    std::promise<fiber_ref> handle;
+    std::thread remote([&] {
       run([&] {
-        const auto asked = spin({.name = "asked"}, [] { suspend<int>(); });
-        given.set_value(asked);
+        const auto target = spin({.name = "asked"}, [] { suspend<int>(); });
+        handle.set_value(target);
         try {
-          asked.await();
+          target.await();
         } catch (const fiber_cancelled&) {
         }
       });
     });
-    const fiber_ref asked = given.get_future().get();
-    const auto awaiting = spin([&] { asked.await(); });
+    const fiber_ref target = handle.get_future().get();
+    const auto awaiting = spin([&] { target.await(); });
     snooze();
-    CHECK(dumped_without("waiting: await of distant " + label(asked, "asked") + ", for ") == "");
+    CHECK(dumped_without("waiting: await of distant " + label(target, "asked") + ", for ") == "");
     std::ostringstream grouping;
     grouping.imbue(std::locale(std::locale::classic(), new thousands));
     grouping << std::hex << std::showbase;
     dump(grouping, {.json = true});
-    CHECK(contains(grouping.str(), "\"for_fiber\": " + std::to_string(asked.id())));
-    asked.cancel();
+    CHECK(contains(grouping.str(), "\"for_fiber\": " + std::to_string(target.id())));
+    target.cancel();
     CHECK_THROWS_AS(awaiting.await(), fiber_cancelled);
-    other.join();
+    remote.join();
   });
 }
 
-TEST_CASE("a dump says who has the turn that a fiber waits for", "[debug]") {
+TEST_CASE("dump() shows which fiber has the turn that another one waits for", "[debug]") {
   run([] {
     net::tcp_listener listener(net::endpoint::loopback(0));
     const auto client = net::tcp_stream::connect(listener.local_endpoint());
     auto server = listener.accept();
-    std::byte one{};
+    std::byte byte{};
     group several;
     std::vector<fiber<void>> readers;
     for (const char* name : {"first", "second", "third"}) {
-      readers.push_back(several.spin({.name = name}, [&] { server.read({&one, 1}); }));
+      readers.push_back(several.spin({.name = name}, [&] { server.read({&byte, 1}); }));
     }
     snooze();
     const std::string held_up = ", held up by ";
@@ -230,26 +230,26 @@ TEST_CASE("a dump says who has the turn that a fiber waits for", "[debug]") {
   });
 }
 
-TEST_CASE("a dump says which lock is waited for and which fiber holds it", "[debug]") {
+TEST_CASE("dump() shows which lock is awaited and which fiber holds it", "[debug]") {
   run([] {
     mutex lock;
-    local::shared_mutex shared;
+    local::shared_mutex rwlock;
     std::ostringstream address;
     address << static_cast<const void*>(&lock);
     group several;
     const auto holder = several.spin({.name = "holder"}, [&] {
-      const std::lock_guard held(lock);
+      const std::lock_guard guard(lock);
       sleep();
     });
     several.spin([&] {
-      const std::lock_guard held(shared);
+      const std::lock_guard guard(rwlock);
       sleep();
     });
     snooze();
     for (const char* name : {"first", "second"}) {
-      several.spin({.name = name}, [&] { const std::lock_guard held(lock); });
+      several.spin({.name = name}, [&] { const std::lock_guard guard(lock); });
     }
-    several.spin({.name = "reader"}, [&] { const std::shared_lock held(shared); });
+    several.spin({.name = "reader"}, [&] { const std::shared_lock guard(rwlock); });
     snooze();
     const std::string waits = " waiting: lock of a mutex " + address.str() + ", held by ";
     CHECK(dumped_without("\"second\"" + waits + label(holder, "holder") + ", for ") == "");
@@ -259,58 +259,59 @@ TEST_CASE("a dump says which lock is waited for and which fiber holds it", "[deb
   });
 }
 
-TEST_CASE("a dump says that the holder of a lock has ended, or is on another thread", "[debug]") {
+TEST_CASE("dump() shows that the holder of a lock has ended, or is on another thread", "[debug]") {
   run(testing::quiet(), [] {
-    mutex kept, elsewhere, mine;
-    const std::uint64_t gone = spin([&] {
-                                 kept.lock();
-                                 return current().id();
-                               }).await();
-    std::promise<void> taken, asked;
-    std::thread other([&] {
-      const std::lock_guard held(elsewhere);
-      taken.set_value();
-      asked.get_future().wait();
+    mutex held_lock, remote_lock, own_lock;
+    const std::uint64_t ended_number = spin([&] {
+                                         held_lock.lock();
+                                         return current().id();
+                                       }).await();
+    std::promise<void> acquired, requested;
+    std::thread remote([&] {
+      const std::lock_guard guard(remote_lock);
+      acquired.set_value();
+      requested.get_future().wait();
     });
-    taken.get_future().wait();
-    mine.lock();
+    acquired.get_future().wait();
+    own_lock.lock();
     group several;
-    for (mutex* each : {&kept, &elsewhere, &mine}) {
-      several.spin([each] { const std::lock_guard held(*each); });
+    for (mutex* lock : {&held_lock, &remote_lock, &own_lock}) {
+      several.spin([lock] { const std::lock_guard guard(*lock); });
     }
     snooze();
     const std::string text = dumped();
     INFO(text);
-    CHECK(contains(text, ", held by fiber " + std::to_string(gone) + ", which has ended, for "));
+    CHECK(contains(text,
+                   ", held by fiber " + std::to_string(ended_number) + ", which has ended, for "));
     CHECK(contains(text, ", held by another thread, for "));
     CHECK(contains(text, ", held by the main fiber, for "));
-    mine.unlock();
+    own_lock.unlock();
     several.cancel();
-    asked.set_value();
-    other.join();
+    requested.set_value();
+    remote.join();
   });
 }
 
-TEST_CASE("a dump names the children that a parent waits for", "[debug]") {
+TEST_CASE("dump() names the children that a parent waits for", "[debug]") {
   run([] {
     const auto pair = testing::make_socket_pair();
     group several;
     std::vector<std::string> daughters;
     several.spin({.name = "parent"}, [&] {
-      group own;
-      own.spin({.name = "son", .transient = true}, [] { sleep(); });
+      group members;
+      members.spin({.name = "son", .transient = true}, [] { sleep(); });
       for (int i = 0; i < 5; ++i) {
-        daughters.push_back(label(own.spin({.name = "daughter"}, [] { sleep(); }), "daughter"));
+        daughters.push_back(label(members.spin({.name = "daughter"}, [] { sleep(); }), "daughter"));
       }
-      own.await_all();
+      members.await_all();
     });
     const auto ending = several.spin({.name = "ending"}, [&] {
       spin({.name = "late"}, [&] {
         try {
           sleep();
         } catch (const cancelled&) {
-          std::byte one{};
-          io::recv(pair.first(), {&one, 1});
+          std::byte byte{};
+          io::recv(pair.first(), {&byte, 1});
         }
       });
       snooze();
@@ -321,40 +322,40 @@ TEST_CASE("a dump names the children that a parent waits for", "[debug]") {
                          ", " + daughters[2] + ", " + daughters[3] + ", and others, for ") == "");
     const std::regex late("\"ending\" waiting: its children: fiber [0-9]+ \"late\", for ");
     CHECK(std::regex_search(dumped(), late));
-    const std::byte one{};
-    io::send(pair.second(), {&one, 1});
+    const std::byte byte{};
+    io::send(pair.second(), {&byte, 1});
     ending.await();
     several.cancel();
   });
 }
 
-TEST_CASE("with other threads alive a thread whose fibers all wait says so once, and waits on",
+TEST_CASE("options::on_notice reports once that all fibers of one of several threads wait",
           "[debug]") {
   std::mutex lock;
   std::vector<std::string> notices;
-  options chosen;
-  chosen.deadlock_report = 5ms;
-  chosen.on_notice = [&](std::string_view line) {
+  options config;
+  config.deadlock_report = 5ms;
+  config.on_notice = [&](std::string_view line) {
     const std::lock_guard guard(lock);
     notices.emplace_back(line);
   };
-  const auto told = [&] {
+  const auto reported = [&] {
     const std::lock_guard guard(lock);
     return !notices.empty();
   };
-  const int got = run(chosen, [&] {
+  const int value = run(config, [&] {
     return suspend_with<int>([&](resumer<int> resume) {
       std::thread([&, resume = std::move(resume)]() mutable {
-        for (int waited = 0; waited < 5'000 && !told(); ++waited) {
+        for (int waited = 0; waited < 5'000 && !reported(); ++waited) {
           std::this_thread::sleep_for(1ms);
         }
-        const int result = told() ? 3 : 0;  // while it still waits
-        std::this_thread::sleep_for(20ms);  // it must not say so again
+        const int result = reported() ? 3 : 0;  // while it still waits
+        std::this_thread::sleep_for(20ms);      // it must not say so again
         resume(result);
       }).detach();
     });
   });
-  CHECK(got == 3);
+  CHECK(value == 3);
   REQUIRE(notices.size() == 1);
   CHECK(contains(notices[0], "suspend_with"));
 }

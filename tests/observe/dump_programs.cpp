@@ -24,9 +24,9 @@ namespace {
 
 /// Returns: the options of a thread that may wait for others as long as it likes.
 motet::options patient() {
-  motet::options chosen;
-  chosen.deadlock_report = 0ms;
-  return chosen;
+  motet::options config;
+  config.deadlock_report = 0ms;
+  return config;
 }
 
 }  // namespace
@@ -45,8 +45,8 @@ extern "C" {
 }
 
 [[gnu::noinline]] void reads_for_ever(int fd) {
-  std::byte one{};
-  motet::io::read(fd, {&one, 1});
+  std::byte byte{};
+  motet::io::read(fd, {&byte, 1});
   std::atomic_signal_fence(std::memory_order_seq_cst);
 }
 
@@ -59,8 +59,8 @@ extern "C" {
   std::atomic_signal_fence(std::memory_order_seq_cst);
 }
 
-[[gnu::noinline]] void dumps(const motet::dump_options& how) {
-  motet::dump(std::cout, how);
+[[gnu::noinline]] void dumps(const motet::dump_options& options) {
+  motet::dump(std::cout, options);
   std::cout << std::flush;
   std::atomic_signal_fence(std::memory_order_seq_cst);
 }
@@ -113,14 +113,14 @@ void crowd() {
 }
 
 /// A thread that sleeps, one that switches, and with `busy` one that computes.
-void in_threads(bool busy, const motet::dump_options& how) {
+void in_threads(bool busy, const motet::dump_options& options) {
   std::atomic<bool> stop{false};
-  std::atomic<int> started{0};
+  std::atomic<int> started_fibers{0};
   std::vector<std::thread> threads;
   const auto add = [&](auto body) {
     threads.emplace_back([&, body] {
       motet::run(patient(), [&] {
-        ++started;
+        ++started_fibers;
         body();
       });
     });
@@ -142,13 +142,13 @@ void in_threads(bool busy, const motet::dump_options& how) {
       }).await();
     });
   }
-  while (started < static_cast<int>(threads.size())) std::this_thread::sleep_for(1ms);
+  while (started_fibers < static_cast<int>(threads.size())) std::this_thread::sleep_for(1ms);
   std::this_thread::sleep_for(20ms);
   motet::run(patient(), [&] {
-    dumps(how);
+    dumps(options);
     stop = true;
   });
-  for (std::thread& each : threads) each.join();
+  for (std::thread& thread : threads) thread.join();
 }
 
 void threads() {
@@ -168,15 +168,15 @@ void ask_one_another() {
         motet::run(patient(), [] {
           const auto sleeper = motet::spin(calls_a_sleeper);
           motet::snooze();
-          std::ostringstream out;
-          motet::dump(out, {.stacks = true, .all_threads = true});
-          if (out.str().find("sleeps_soundly") == std::string::npos) std::abort();
+          std::ostringstream stream;
+          motet::dump(stream, {.stacks = true, .all_threads = true});
+          if (stream.str().find("sleeps_soundly") == std::string::npos) std::abort();
           sleeper.cancel();
         });
       }
     });
   }
-  for (std::thread& each : threads) each.join();
+  for (std::thread& thread : threads) thread.join();
   std::cout << "done\n";
 }
 

@@ -36,14 +36,14 @@ void live_elsewhere() {
   motet::options patient;
   patient.deadlock_report = 0ms;
   motet::run(patient, [] {
-    const auto elsewhere = motet::spin({.name = "elsewhere"}, [] { on_another_thread(); });
-    say("elsewhere", elsewhere.id());
+    const auto visitor = motet::spin({.name = "elsewhere"}, [] { on_another_thread(); });
+    say("elsewhere", visitor.id());
     std::thread([] {
       for (;;) ::pause();
     }).detach();
     std::puts("ready");
     std::fflush(stdout);
-    elsewhere.await();
+    visitor.await();
   });
 }
 

@@ -38,9 +38,9 @@ std::atomic<bool> stop{false};
 
 /// Returns: the options of a thread that may wait for others as long as it likes.
 motet::options patient() {
-  motet::options chosen;
-  chosen.deadlock_report = 0ms;
-  return chosen;
+  motet::options config;
+  config.deadlock_report = 0ms;
+  return config;
 }
 
 void say(const char* word) {
@@ -75,9 +75,9 @@ extern "C" [[gnu::noinline]] void compute_for_ever() {
 
 namespace {
 
-void spin_for_ever(std::atomic<int>& started) {
+void spin_for_ever(std::atomic<int>& started_fibers) {
   motet::spin({.name = "spinner"}, [&] {
-    ++started;
+    ++started_fibers;
     compute_for_ever();
     motet::sleep_for(1ms);
   }).await();
@@ -85,23 +85,23 @@ void spin_for_ever(std::atomic<int>& started) {
 
 /// ThreadSanitizer holds a signal back until the fiber that it met calls something, which a fiber
 /// that is about to wait in a ring does not: so the thread should wait first.
-void sleep_soundly(std::atomic<int>& started) {
+void sleep_soundly(std::atomic<int>& started_fibers) {
   motet::spin({.name = "dozer", .transient = true}, [] { motet::sleep(); });
   motet::suspend_with<int>([&](motet::resumer<int> wake) {
-    std::thread([&started, wake = std::move(wake)]() mutable {
+    std::thread([&started_fibers, wake = std::move(wake)]() mutable {
 #if defined(HOLDS_SIGNALS_BACK)
       std::this_thread::sleep_for(100ms);
 #endif
-      ++started;
+      ++started_fibers;
       while (!stop) std::this_thread::sleep_for(1ms);
       wake(0);
     }).detach();
   });
 }
 
-void snooze_for_ever(std::atomic<int>& started) {
+void snooze_for_ever(std::atomic<int>& started_fibers) {
   motet::spin({.name = "busy"}, [&] {
-    ++started;
+    ++started_fibers;
     while (!stop) motet::snooze();
   });
   while (!stop) motet::snooze();
@@ -110,22 +110,22 @@ void snooze_for_ever(std::atomic<int>& started) {
 /// Sends itself the signal, which MOTET_DUMP_SIGNAL names, again and again while it does something:
 /// what it does is met anywhere. Nobody reads what it tells.
 template <typename F>
-void do_among_signals(F something) {
-  const int nowhere = ::open("/dev/null", O_WRONLY | O_CLOEXEC);
-  ::dup2(nowhere, STDERR_FILENO);
+void do_among_signals(F action) {
+  const int sink = ::open("/dev/null", O_WRONLY | O_CLOEXEC);
+  ::dup2(sink, STDERR_FILENO);
   motet::run(patient(), [&] {
-    std::atomic<bool> over{false};
-    std::thread sending([&over, busy = ::pthread_self()] {
+    std::atomic<bool> finished{false};
+    std::thread sender([&finished, busy = ::pthread_self()] {
       const std::size_t count = testing::scaled(100'000, 2'000);
       for (std::size_t i = 0; i < count; ++i) {
         ::pthread_kill(busy, SIGUSR1);
         const std::timespec pause{0, static_cast<long>(i % 7) * 10'000};
         ::nanosleep(&pause, nullptr);
       }
-      over = true;
+      finished = true;
     });
-    while (!over) something();
-    sending.join();
+    while (!finished) action();
+    sender.join();
   });
   say("done");
 }
@@ -158,19 +158,20 @@ void flooded_while_throwing() {
 
 /// A thread that computes, one that sleeps, one that switches, and main, which reads.
 void several_threads() {
-  std::atomic<int> started{0};
+  std::atomic<int> started_fibers{0};
   std::vector<std::thread> threads;
   for (auto* body : {spin_for_ever, sleep_soundly, snooze_for_ever}) {
-    threads.emplace_back([=, &started] { motet::run(patient(), [&] { body(started); }); });
+    threads.emplace_back(
+        [=, &started_fibers] { motet::run(patient(), [&] { body(started_fibers); }); });
   }
   auto reader = motet::spin({.name = "reader"}, [&] {
-    while (started < 3) motet::snooze();
+    while (started_fibers < 3) motet::snooze();
     say("ready");
     answer_lines();
   });
   reader.await();
   stop = true;
-  for (std::thread& each : threads) each.join();
+  for (std::thread& thread : threads) thread.join();
 }
 
 void one_thread() {
@@ -181,16 +182,16 @@ void one_thread() {
 }
 
 void option() {
-  motet::options chosen;
-  chosen.dump_signal = SIGUSR2;
-  motet::run(chosen, one_thread);
+  motet::options config;
+  config.dump_signal = SIGUSR2;
+  motet::run(config, one_thread);
 }
 
 void impossible_option() {
-  motet::options chosen;
-  chosen.dump_signal = SIGKILL;
+  motet::options config;
+  config.dump_signal = SIGKILL;
   try {
-    motet::run(chosen, one_thread);
+    motet::run(config, one_thread);
   } catch (const std::invalid_argument& refused) {
     say(refused.what());
   }
@@ -205,28 +206,28 @@ void runtime_has_ended() {
 }
 
 void own_handler() {
-  struct sigaction own{};
-  own.sa_sigaction = [](int, siginfo_t* info, void*) {
+  struct sigaction action{};
+  action.sa_sigaction = [](int, siginfo_t* info, void*) {
     const std::string_view text =
         info->si_code == SI_USER ? "own handler\n" : "own handler, of a signal that was sent on\n";
-    [[maybe_unused]] const auto written = ::write(STDERR_FILENO, text.data(), text.size());
+    [[maybe_unused]] const auto count = ::write(STDERR_FILENO, text.data(), text.size());
   };
-  own.sa_flags = SA_SIGINFO;
-  ::sigaction(SIGUSR1, &own, nullptr);
+  action.sa_flags = SA_SIGINFO;
+  ::sigaction(SIGUSR1, &action, nullptr);
   several_threads();
 }
 
 /// The child has its own dump, also when another thread gets the signal, and does not disturb its
 /// parent's.
 void forked_child() {
-  auto other = motet::spin({.name = "of the parent"}, [] { motet::sleep(); });
+  auto sleeper = motet::spin({.name = "of the parent"}, [] { motet::sleep(); });
   motet::snooze();
   const pid_t child = ::fork();
   if (child != 0) {
     int status = 0;
     ::waitpid(child, &status, 0);
     std::printf("the child ended with %d\n", WEXITSTATUS(status));
-    other.cancel();
+    sleeper.cancel();
     return;
   }
 #if defined(HOLDS_SIGNALS_BACK)
@@ -278,7 +279,7 @@ void comings_and_goings() {
     std::this_thread::sleep_for(pause);
     motet::snooze();
   }
-  for (std::thread& each : threads) each.join();
+  for (std::thread& thread : threads) thread.join();
   say("done");
 }
 

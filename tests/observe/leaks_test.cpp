@@ -25,9 +25,9 @@ struct leaks {
 };
 
 leaks found() {
-  std::ostringstream out;
-  const std::size_t count = dump_leaks(out);
-  return {count, out.str()};
+  std::ostringstream stream;
+  const std::size_t count = dump_leaks(stream);
+  return {count, stream.str()};
 }
 
 /// Has all fibers come as far as they can without help.
@@ -53,12 +53,12 @@ struct circle {
 
 }  // namespace
 
-TEST_CASE("a circle of locks is named, with all of its fibers", "[leaks]") {
+TEST_CASE("dump_leaks() names a circle of locks, with all of its fibers", "[leaks]") {
   run([] {
     circle<3> table;
-    group all;
+    group members;
     for (std::size_t i = 0; i < 3; ++i)
-      all.spin({.name = "philosopher " + std::to_string(i)}, [&, i] { table.enter(i); });
+      members.spin({.name = "philosopher " + std::to_string(i)}, [&, i] { table.enter(i); });
     settle();
     const leaks all_of_them = found();
     CHECK(all_of_them.count == 3);
@@ -73,14 +73,14 @@ TEST_CASE("a circle of locks is named, with all of its fibers", "[leaks]") {
   });
 }
 
-TEST_CASE("who stands behind a circle waits for ever, too", "[leaks]") {
+TEST_CASE("dump_leaks() includes fibers that wait behind a circle", "[leaks]") {
   run([] {
     circle<2> table;
-    group all;
-    auto one = all.spin([&] { table.enter(0); });
-    all.spin([&] { table.enter(1); });
-    all.spin({.name = "third"}, [&] { const std::scoped_lock held(table.locks[0]); });
-    all.spin({.name = "fourth"}, [&] { one.await(); });
+    group members;
+    auto queued = members.spin([&] { table.enter(0); });
+    members.spin([&] { table.enter(1); });
+    members.spin({.name = "third"}, [&] { const std::scoped_lock guards(table.locks[0]); });
+    members.spin({.name = "fourth"}, [&] { queued.await(); });
     settle();
     const leaks four = found();
     CHECK(four.count == 4);
@@ -89,65 +89,66 @@ TEST_CASE("who stands behind a circle waits for ever, too", "[leaks]") {
   });
 }
 
-TEST_CASE("fibers that await one another wait for ever", "[leaks]") {
+TEST_CASE("dump_leaks() includes fibers that await each other", "[leaks]") {
   run([] {
-    group all;
-    std::array<std::optional<fiber_ref>, 2> both;
-    both[0] = all.spin([&] { both[1]->await(); });
-    both[1] = all.spin([&] { both[0]->await(); });
+    group members;
+    std::array<std::optional<fiber_ref>, 2> handles;
+    handles[0] = members.spin([&] { handles[1]->await(); });
+    handles[1] = members.spin([&] { handles[0]->await(); });
     settle();
     CHECK(found().count == 2);
   });
 }
 
-TEST_CASE("a lock whose holder has ended is waited for for ever", "[leaks]") {
+TEST_CASE("dump_leaks() includes waiters for a lock whose holder has ended", "[leaks]") {
   run([] {
     mutex lock;
     spin([&] { lock.lock(); }).await();
-    group all;
-    all.spin({.name = "heir"}, [&] { const std::scoped_lock held(lock); });
+    group members;
+    members.spin({.name = "heir"}, [&] { const std::scoped_lock guards(lock); });
     settle();
-    const leaks one = found();
-    CHECK(one.count == 1);
-    CHECK(like(one.text, "\"heir\" .*: for ever, the holder of its lock has ended\n"));
-    all.cancel("enough");
+    const leaks report = found();
+    CHECK(report.count == 1);
+    CHECK(like(report.text, "\"heir\" .*: for ever, the holder of its lock has ended\n"));
+    members.cancel("enough");
   });
 }
 
-TEST_CASE("a suspended fiber to which nobody has a handle waits for ever", "[leaks]") {
+TEST_CASE("dump_leaks() includes a suspended fiber that has no handle", "[leaks]") {
   run([] {
     spin({.name = "leaked"}, [] { suspend(); });
-    auto kept = spin([] { suspend(); });
+    auto handle = spin([] { suspend(); });
     settle();
-    const leaks one = found();
-    CHECK(one.count == 1);
-    CHECK(like(one.text, "\"leaked\" waiting: suspend.*: for ever, nobody has a handle to it\n"));
-    kept.schedule();
+    const leaks report = found();
+    CHECK(report.count == 1);
+    CHECK(
+        like(report.text, "\"leaked\" waiting: suspend.*: for ever, nobody has a handle to it\n"));
+    handle.schedule();
   });
 }
 
-TEST_CASE("what a timer may wake does not wait for ever", "[leaks]") {
+TEST_CASE("dump_leaks() excludes fibers that a timer may wake", "[leaks]") {
   run([] {
     circle<2> table;
-    group all;
-    all.spin([&] { move_on_after(1h, [&] { table.enter(0); }); });
-    all.spin([&] { table.enter(1); });
-    all.spin([] { sleep_for(1h); });
-    all.spin([] { move_on_after(1h, [] { suspend(); }); });
+    group members;
+    members.spin([&] { move_on_after(1h, [&] { table.enter(0); }); });
+    members.spin([&] { table.enter(1); });
+    members.spin([] { sleep_for(1h); });
+    members.spin([] { move_on_after(1h, [] { suspend(); }); });
     settle();
     CHECK(found().count == 0);
-    all.cancel("enough");
+    members.cancel("enough");
   });
 }
 
-TEST_CASE("children under the limit of a fiber that waits for them do not wait for ever",
+TEST_CASE("dump_leaks() excludes children under the deadline of a fiber that awaits them",
           "[leaks]") {
   run([] {
     auto bounded = spin([] {
       move_on_after(1h, [] {
-        group all;
-        all.spin([] { suspend(); });
-        all.await_all();
+        group members;
+        members.spin([] { suspend(); });
+        members.await_all();
       });
     });
     settle();
@@ -156,33 +157,32 @@ TEST_CASE("children under the limit of a fiber that waits for them do not wait f
   });
 }
 
-TEST_CASE("what an operation, a channel or another thread may wake does not wait for ever",
-          "[leaks]") {
+TEST_CASE("dump_leaks() excludes fibers that an operation, channel or thread may wake", "[leaks]") {
   run([] {
     const auto pair = testing::make_socket_pair();
     channel<int> news(0);
     mutex lock;
-    std::array<std::byte, 1> one{};
+    std::array<std::byte, 1> byte{};
     std::thread holder([&] {
-      const std::scoped_lock held(lock);
+      const std::scoped_lock guards(lock);
       news.push(1);
       news.push(2);
     });
     CHECK(news.pop() == 1);
-    group all;
-    all.spin([&] { io::recv(pair.first(), one); });
-    all.spin([&] { const std::scoped_lock held(lock); });
+    group members;
+    members.spin([&] { io::recv(pair.first(), byte); });
+    members.spin([&] { const std::scoped_lock guards(lock); });
     channel<int> silent(0);
-    all.spin([&] { silent.pop(); });
+    members.spin([&] { silent.pop(); });
     settle();
     CHECK(found().count == 0);
     CHECK(news.pop() == 2);
-    all.cancel("enough");
+    members.cancel("enough");
     holder.join();
   });
 }
 
-TEST_CASE("who has a stop token does not wait for ever", "[leaks]") {
+TEST_CASE("dump_leaks() excludes fibers that have a stop token", "[leaks]") {
   run([] {
     std::stop_source source;
     spin([&] { move_on_when_stopped(source.get_token(), [] { suspend(); }); });
@@ -192,23 +192,23 @@ TEST_CASE("who has a stop token does not wait for ever", "[leaks]") {
   });
 }
 
-TEST_CASE("who is away, and who has come from elsewhere, does not wait for ever", "[leaks]") {
-  thread other([] { sleep(); });
+TEST_CASE("dump_leaks() excludes fibers that visit another thread", "[leaks]") {
+  thread worker([] { sleep(); });
   run([&] {
-    const std::size_t before = other.call([] { return found().count; });
-    CHECK(before == 0);
+    const std::size_t count_before = worker.call([] { return found().count; });
+    CHECK(count_before == 0);
     spin([&] {
-      const portal there(other);
+      const portal visit(worker);
       sleep_for(30ms);
       CHECK(found().count == 0);
     });
     spin([&] {
-      const portal there(other);
+      const portal visit(worker);
       suspend();
     });
     sleep_for(10ms);
     CHECK(found().count == 0);
-    CHECK(other.call([] {
+    CHECK(worker.call([] {
       sleep_for(1ms);
       return found().count;
     }) == 0);
@@ -216,6 +216,6 @@ TEST_CASE("who is away, and who has come from elsewhere, does not wait for ever"
   });
 }
 
-TEST_CASE("there are no leaks where there is no runtime", "[leaks]") {
+TEST_CASE("dump_leaks() finds nothing without a runtime", "[leaks]") {
   std::thread([] { CHECK(found().count == 0); }).join();
 }

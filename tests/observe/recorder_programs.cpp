@@ -28,10 +28,10 @@ using namespace std::chrono_literals;
 namespace {
 
 motet::options recorded(std::size_t records = 4096) {
-  motet::options chosen;
-  chosen.trace = {.file = "trace", .records = records};
-  chosen.deadlock_report = 0ms;
-  return chosen;
+  motet::options config;
+  config.trace = {.file = "trace", .records = records};
+  config.deadlock_report = 0ms;
+  return config;
 }
 
 void compute_for(std::chrono::milliseconds length) {
@@ -53,22 +53,22 @@ void compute_for(std::chrono::milliseconds length) {
 void hog() {
   motet::run(recorded(), [] {
     motet::event news;
-    motet::group all;
-    all.spin({.name = "GET /x"}, [&] { news.wait(); });
-    all.spin({.name = "parse_job"}, [&] {
+    motet::group members;
+    members.spin({.name = "GET /x"}, [&] { news.wait(); });
+    members.spin({.name = "parse_job"}, [&] {
       news.set();
       compute_for(40ms);
     });
-    all.await_all();
+    members.await_all();
   });
 }
 
 void late_timer() {
   motet::run(recorded(), [] {
-    motet::group all;
-    all.spin({.name = "sleeper"}, [] { motet::sleep_for(5ms); });
-    all.spin({.name = "parse_job"}, [] { compute_for(40ms); });
-    all.await_all();
+    motet::group members;
+    members.spin({.name = "sleeper"}, [] { motet::sleep_for(5ms); });
+    members.spin({.name = "parse_job"}, [] { compute_for(40ms); });
+    members.await_all();
   });
 }
 
@@ -83,14 +83,14 @@ void blocking_read() {
     if (::write(ends[1], "x", 1) != 1) std::abort();
   });
   motet::run(recorded(), [&] {
-    motet::group all;
-    all.spin({.name = "reader"}, [&] {
-      char one = 0;
+    motet::group members;
+    members.spin({.name = "reader"}, [&] {
+      char byte = 0;
       reads = true;
-      if (::read(ends[0], &one, 1) != 1) std::abort();
+      if (::read(ends[0], &byte, 1) != 1) std::abort();
     });
-    all.spin({.name = "GET /x"}, [] { motet::snooze(); });
-    all.await_all();
+    members.spin({.name = "GET /x"}, [] { motet::snooze(); });
+    members.await_all();
   });
   writer.join();
 }
@@ -113,14 +113,14 @@ void lock_now_and_then() {
   motet::run(recorded(), [] {
     motet::mutex lock;
     const auto contend = [&] {
-      motet::group all;
+      motet::group members;
       for (int i = 0; i < 2; ++i) {
-        all.spin({.name = "customer"}, [&] {
-          const std::scoped_lock held(lock);
+        members.spin({.name = "customer"}, [&] {
+          const std::scoped_lock guards(lock);
           motet::sleep_for(3ms);
         });
       }
-      all.await_all();
+      members.await_all();
     };
     contend();
     motet::sleep_for(200ms);
@@ -130,13 +130,13 @@ void lock_now_and_then() {
 
 /// A fiber that computes and waits on another thread.
 void traveller() {
-  motet::thread other(recorded(), [] {
+  motet::thread worker(recorded(), [] {
     motet::current().set_name("host");
     motet::sleep();
   });
   motet::run(recorded(), [&] {
     motet::spin({.name = "traveller"}, [&] {
-      const motet::portal there(other);
+      const motet::portal visit(worker);
       motet::sleep_for(1ms);
       compute_for(20ms);
     }).await();
@@ -147,19 +147,19 @@ void convoy() {
   motet::run(recorded(), [] {
     motet::mutex lock;
     int customers = 0;
-    motet::group all;
-    all.spin({.name = "keeper"}, [&] {
-      const std::scoped_lock held(lock);
+    motet::group members;
+    members.spin({.name = "keeper"}, [&] {
+      const std::scoped_lock guards(lock);
       while (customers < 8) motet::snooze();
       motet::sleep_for(40ms);
     });
     for (int i = 0; i < 8; ++i) {
-      all.spin({.name = "customer"}, [&] {
+      members.spin({.name = "customer"}, [&] {
         ++customers;
-        const std::scoped_lock held(lock);
+        const std::scoped_lock guards(lock);
       });
     }
-    all.await_all();
+    members.await_all();
   });
 }
 
@@ -174,9 +174,9 @@ void killed_with_a_leak() {
 void deadlock_of_three() {
   motet::run(recorded(), [] {
     std::array<motet::mutex, 3> locks;
-    motet::group all;
+    motet::group members;
     for (std::size_t i = 0; i < locks.size(); ++i) {
-      all.spin({.name = "philosopher " + std::to_string(i)}, [&, i] {
+      members.spin({.name = "philosopher " + std::to_string(i)}, [&, i] {
         const std::scoped_lock first(locks[i]);
         motet::snooze();
         const std::scoped_lock second(locks[(i + 1) % locks.size()]);
@@ -190,35 +190,35 @@ void deadlock_of_three() {
 /// A ring that has gone round many times still says who runs.
 void long_life() {
   motet::run(recorded(1024), [] {
-    motet::group all;
+    motet::group members;
     for (const char* name : {"ping", "pong"}) {
-      all.spin({.name = name}, [] {
+      members.spin({.name = name}, [] {
         for (int i = 0; i < 10'000; ++i) motet::snooze();
       });
     }
     motet::current().set_name("the boss");
-    all.await_all();
+    members.await_all();
   });
 }
 
 /// Two threads that have a word with one another.
 void messages() {
-  motet::channel<int> there(0), back(0);
-  std::thread other([&] {
+  motet::channel<int> visit(0), back(0);
+  std::thread worker([&] {
     motet::run(recorded(), [&] {
       motet::current().set_name("echo");
-      while (const auto got = there.pop()) back.push(*got);
+      while (const auto value = visit.pop()) back.push(*value);
     });
   });
   motet::run(recorded(), [&] {
     motet::current().set_name("caller");
     for (int i = 0; i < 20; ++i) {
-      there.push(i);
+      visit.push(i);
       if (back.pop() != i) std::abort();
     }
-    there.close();
+    visit.close();
   });
-  other.join();
+  worker.join();
 }
 
 void cancellations() {
@@ -239,10 +239,10 @@ void missed_deadline() {
 
 /// The first failure is the caller's of run(), the second nobody's.
 void failure() {
-  motet::options chosen = recorded();
-  chosen.on_unhandled = [](const std::exception_ptr&) {};
+  motet::options config = recorded();
+  config.on_unhandled = [](const std::exception_ptr&) {};
   try {
-    motet::run(chosen, [] {
+    motet::run(config, [] {
       for (int i = 0; i < 2; ++i) motet::spin([] { throw std::runtime_error("lost"); });
       motet::sleep_for(10ms);
     });
@@ -251,17 +251,17 @@ void failure() {
 }
 
 void stall() {
-  motet::options chosen = recorded();
-  chosen.stall_report = 20ms;
-  chosen.on_notice = [](std::string_view) {};
-  motet::run(chosen,
+  motet::options config = recorded();
+  config.stall_report = 20ms;
+  config.on_notice = [](std::string_view) {};
+  motet::run(config,
              [] { motet::spin({.name = "parse_job"}, [] { compute_for(300ms); }).await(); });
 }
 
 void dump_signal() {
-  motet::options chosen = recorded();
-  chosen.dump_signal = SIGUSR1;
-  motet::run(chosen, [] {
+  motet::options config = recorded();
+  config.dump_signal = SIGUSR1;
+  motet::run(config, [] {
     ::raise(SIGUSR1);
     motet::sleep_for(20ms);
   });
@@ -270,15 +270,15 @@ void dump_signal() {
 /// A copy is whole whatever the threads do meanwhile.
 void saved_while_busy() {
   std::atomic<bool> stop{false};
-  std::thread other([&] {
+  std::thread worker([&] {
     motet::run(recorded(65'536), [&] {
-      motet::group all;
+      motet::group members;
       for (int i = 0; i < 3; ++i) {
-        all.spin({.name = "busy"}, [&] {
+        members.spin({.name = "busy"}, [&] {
           while (!stop) motet::snooze();
         });
       }
-      all.await_all();
+      members.await_all();
     });
   });
   std::size_t copies = 0;
@@ -287,7 +287,7 @@ void saved_while_busy() {
     std::this_thread::sleep_for(100us);
   }
   stop = true;
-  other.join();
+  worker.join();
   std::puts("saved");
 }
 
@@ -315,12 +315,12 @@ void short_lives() {
 }
 
 void signals() {
-  motet::options chosen = recorded(1024);
-  chosen.dump_signal = SIGUSR1;
+  motet::options config = recorded(1024);
+  config.dump_signal = SIGUSR1;
   std::atomic<bool> stop{false};
   const pid_t process = ::getpid();
   std::thread sender;
-  motet::run(chosen, [&] {
+  motet::run(config, [&] {
     const pid_t thread = ::gettid();
     sender = std::thread([&, thread] {
       for (std::size_t i = 0; i < testing::scaled(10'000, 500); ++i) {
@@ -329,13 +329,13 @@ void signals() {
       }
       stop = true;
     });
-    motet::group all;
+    motet::group members;
     for (int i = 0; i < 3; ++i) {
-      all.spin({.name = "busy"}, [&] {
+      members.spin({.name = "busy"}, [&] {
         while (!stop) motet::snooze();
       });
     }
-    all.await_all();
+    members.await_all();
   });
   sender.join();
 }
@@ -343,43 +343,43 @@ void signals() {
 void many_records() {
   const std::size_t records = testing::scaled(10'000'000, 1'000'000);
   motet::run(recorded(testing::scaled(16'777'216, 1'048'576)), [&] {
-    motet::group all;
+    motet::group members;
     for (int i = 0; i < 10; ++i) {
-      all.spin([&] {
+      members.spin([&] {
         for (std::size_t j = 0; j < records / 10; ++j) motet::snooze();
       });
     }
-    all.await_all();
+    members.await_all();
   });
 }
 
-void refusal(motet::options chosen) {
+void refusal(motet::options config) {
   try {
-    motet::run(chosen, [] { std::puts("it ran"); });
-  } catch (const std::exception& why) {
-    std::puts(why.what());
+    motet::run(config, [] { std::puts("it ran"); });
+  } catch (const std::exception& error) {
+    std::puts(error.what());
   }
 }
 
 void refusals() {
-  motet::options chosen = recorded();
-  chosen.trace.records = 1000;
-  refusal(chosen);
-  chosen = recorded();
-  chosen.trace.file = "/";
-  refusal(chosen);
+  motet::options config = recorded();
+  config.trace.records = 1000;
+  refusal(config);
+  config = recorded();
+  config.trace.file = "/";
+  refusal(config);
   std::FILE* diary = std::fopen("diary", "w");
   std::fputs("Dear diary,\n", diary);
   std::fclose(diary);
-  chosen.trace.file = "diary";
-  refusal(chosen);
+  config.trace.file = "diary";
+  refusal(config);
   refusal(recorded());
-  chosen.trace.file = "another";
-  refusal(chosen);
+  config.trace.file = "another";
+  refusal(config);
   try {
     motet::save_trace("trace");
-  } catch (const std::invalid_argument& why) {
-    std::puts(why.what());
+  } catch (const std::invalid_argument& error) {
+    std::puts(error.what());
   }
 }
 

@@ -29,10 +29,10 @@ using namespace std::chrono_literals;
 namespace {
 
 motet::options watched(std::chrono::milliseconds limit = 50ms) {
-  motet::options chosen;
-  chosen.stall_report = limit;
-  chosen.deadlock_report = 0ms;
-  return chosen;
+  motet::options config;
+  config.stall_report = limit;
+  config.deadlock_report = 0ms;
+  return config;
 }
 
 bool passed(std::chrono::steady_clock::time_point end) {
@@ -94,9 +94,9 @@ void blocking_read() {
              [&] { motet::spin({.name = "reader"}, [&] { blocks_in_read(ends[0]); }).await(); });
   writer.join();
   std::printf("fd %d\n", ends[0]);
-  for (const motet::stall_stats& each : motet::stats().stalls) {
-    std::printf("line %u: %llu in %s\n", each.site.line,
-                static_cast<unsigned long long>(each.stalls), each.call.c_str());
+  for (const motet::stall_stats& stall : motet::stats().stalls) {
+    std::printf("line %u: %llu in %s\n", stall.site.line,
+                static_cast<unsigned long long>(stall.stalls), stall.call.c_str());
   }
 }
 
@@ -132,11 +132,11 @@ void busy_but_well() {
 
 /// A hog on a thread that is not watched, beside one that is.
 void not_watched() {
-  motet::options chosen;
-  chosen.deadlock_report = 0ms;
-  std::thread other([&] { motet::run(chosen, [] { computes_for(300); }); });
+  motet::options config;
+  config.deadlock_report = 0ms;
+  std::thread remote([&] { motet::run(config, [] { computes_for(300); }); });
   motet::run(watched(), [] { motet::sleep_for(300ms); });
-  other.join();
+  remote.join();
 }
 
 void again_and_again() {
@@ -145,19 +145,19 @@ void again_and_again() {
       motet::spin([] { computes_for(100); }).await();
     }
   });
-  for (const motet::stall_stats& each : motet::stats().stalls) {
-    std::printf("%llu stalls\n", static_cast<unsigned long long>(each.stalls));
+  for (const motet::stall_stats& stall : motet::stats().stalls) {
+    std::printf("%llu stalls\n", static_cast<unsigned long long>(stall.stalls));
   }
 }
 
 /// Runtimes begin and end while they are watched.
 void comings_and_goings() {
   for (int i = 0; i < 200; ++i) {
-    std::thread other([] {
+    std::thread remote([] {
       motet::run(watched(5ms), [] { motet::spin({.name = "short"}, [] { motet::snooze(); }); });
     });
     motet::run(watched(5ms), [] { motet::snooze(); });
-    other.join();
+    remote.join();
   }
   std::puts("done");
 }
@@ -189,19 +189,19 @@ void forked_child() {
 
 /// What the reports are kept in is gone when run() has returned.
 void short_lives() {
-  std::size_t told = 0;
+  std::size_t report_count = 0;
   for (int i = 0; i < 20; ++i) {
     std::mutex lock;
     std::vector<std::string> reports;
-    motet::options chosen = watched(5ms);
-    chosen.on_notice = [&](std::string_view report) {
+    motet::options config = watched(5ms);
+    config.on_notice = [&](std::string_view report) {
       const std::lock_guard guard(lock);
       reports.emplace_back(report);
     };
-    motet::run(chosen, [i] { motet::spin([i] { computes_for(4 + i); }).await(); });
-    told += reports.size();
+    motet::run(config, [i] { motet::spin([i] { computes_for(4 + i); }).await(); });
+    report_count += reports.size();
   }
-  std::printf("told %d\n", told > 0 ? 1 : 0);
+  std::printf("told %d\n", report_count > 0 ? 1 : 0);
 }
 
 /// The signal of a report would end this sleep early.
@@ -216,9 +216,11 @@ void blocked_in_a_sleep() {
 
 /// The program's own handler is called for its own signals alone.
 void own_handler() {
-  struct sigaction own{};
-  own.sa_handler = [](int) { [[maybe_unused]] const auto n = ::write(STDOUT_FILENO, "own\n", 4); };
-  ::sigaction(SIGURG, &own, nullptr);
+  struct sigaction action{};
+  action.sa_handler = [](int) {
+    [[maybe_unused]] const auto n = ::write(STDOUT_FILENO, "own\n", 4);
+  };
+  ::sigaction(SIGURG, &action, nullptr);
   hog();
   ::raise(SIGURG);
 }

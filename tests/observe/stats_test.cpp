@@ -23,10 +23,11 @@ namespace {
 
 /// Returns: the numbers of the thread `number`.
 thread_stats stats_of(pid_t number) {
-  const process_stats all = stats();
-  const auto found = std::find_if(all.threads.begin(), all.threads.end(),
-                                  [&](const thread_stats& each) { return each.thread == number; });
-  return found == all.threads.end() ? thread_stats{} : *found;
+  const process_stats process = stats();
+  const auto entry =
+      std::find_if(process.threads.begin(), process.threads.end(),
+                   [&](const thread_stats& thread) { return thread.thread == number; });
+  return entry == process.threads.end() ? thread_stats{} : *entry;
 }
 
 /// After a sleep, so that a timer has fired.
@@ -37,61 +38,60 @@ thread_stats own_stats() {
 
 }  // namespace
 
-TEST_CASE("a thread counts its fibers, timers, operations and switches", "[stats]") {
+TEST_CASE("stats() counts a thread's fibers, timers, operations and switches", "[stats]") {
   run([] {
-    const thread_stats before = own_stats();
-    CHECK(before.thread == ::gettid());
-    CHECK(before.fibers == 0);
+    const thread_stats start = own_stats();
+    CHECK(start.thread == ::gettid());
+    CHECK(start.fibers == 0);
     const auto pair = testing::make_socket_pair();
     group several;
-    std::byte one{};
-    several.spin([&] { io::recv(pair.first(), {&one, 1}); });
+    std::byte byte{};
+    several.spin([&] { io::recv(pair.first(), {&byte, 1}); });
     for (int i = 0; i < 3; ++i) several.spin([] { sleep_for(1h); });
     several.spin([] {}).await();
-    const thread_stats during = own_stats();
-    CHECK(during.fibers == 4);
-    CHECK(during.spun - before.spun == 5);
-    CHECK(during.ended - before.ended == 1);
-    CHECK(during.timers_armed == 3);
-    CHECK(during.stacks_resident >= 4);
-    CHECK(during.stacks_resident <= during.stacks_mapped);
-    CHECK(during.operations == 1);
-    CHECK(during.in_flight[static_cast<std::size_t>(verb::recv)] == 1);
-    CHECK(during.polls > before.polls);
-    CHECK(during.sleeps > before.sleeps);
-    CHECK(during.timers_fired > before.timers_fired);
+    const thread_stats middle = own_stats();
+    CHECK(middle.fibers == 4);
+    CHECK(middle.spun - start.spun == 5);
+    CHECK(middle.ended - start.ended == 1);
+    CHECK(middle.timers_armed == 3);
+    CHECK(middle.stacks_resident >= 4);
+    CHECK(middle.stacks_resident <= middle.stacks_mapped);
+    CHECK(middle.operations == 1);
+    CHECK(middle.in_flight[static_cast<std::size_t>(verb::recv)] == 1);
+    CHECK(middle.polls > start.polls);
+    CHECK(middle.sleeps > start.sleeps);
+    CHECK(middle.timers_fired > start.timers_fired);
     several.cancel();
     several.await_all();
-    const thread_stats after = own_stats();
-    CHECK(after.fibers == 0);
-    CHECK(after.operations == 0);
-    CHECK(after.timers_armed == 0);
-    CHECK(after.stacks_resident <= after.stacks_mapped);
-    CHECK(after.spun == after.ended);
+    const thread_stats finish = own_stats();
+    CHECK(finish.fibers == 0);
+    CHECK(finish.operations == 0);
+    CHECK(finish.timers_armed == 0);
+    CHECK(finish.stacks_resident <= finish.stacks_mapped);
+    CHECK(finish.spun == finish.ended);
   });
 }
 
-TEST_CASE("switches are counted, each once", "[stats]") {
+TEST_CASE("stats() counts each switch once", "[stats]") {
   run([] {
-    const std::uint64_t before = own_stats().switches;
+    const std::uint64_t start = own_stats().switches;
     constexpr int rounds = 10'000;
-    group both;
+    group fibers;
     for (int i = 0; i < 2; ++i) {
-      both.spin([] {
+      fibers.spin([] {
         for (int round = 0; round < rounds; ++round) snooze();
       });
     }
-    both.await_all();
-    const std::uint64_t passed = own_stats().switches - before;
-    CHECK(passed >= 2 * rounds);
-    CHECK(passed <= 2 * rounds + 20);
+    fibers.await_all();
+    const std::uint64_t switches = own_stats().switches - start;
+    CHECK(switches >= 2 * rounds);
+    CHECK(switches <= 2 * rounds + 20);
   });
 }
 
-TEST_CASE("one in 64 fibers that become runnable tells how long it waited for its turn",
-          "[stats]") {
+TEST_CASE("stats(): one in 64 runnable fibers records how long it waited for its turn", "[stats]") {
   run([] {
-    const std::uint64_t before = own_stats().queue_delay.count();
+    const std::uint64_t start = own_stats().queue_delay.count();
     group several;
     for (int i = 0; i < 8; ++i) {
       several.spin([] {
@@ -105,15 +105,15 @@ TEST_CASE("one in 64 fibers that become runnable tells how long it waited for it
     }
     several.await_all();
     const span_histogram delays = own_stats().queue_delay;
-    const std::uint64_t told = delays.count() - before;
-    CHECK(told >= 3'200 / 128);
-    CHECK(told <= 3'200 / 64 + 1);
+    const std::uint64_t recorded = delays.count() - start;
+    CHECK(recorded >= 3'200 / 128);
+    CHECK(recorded <= 3'200 / 64 + 1);
     // Behind seven or eight others, each of which takes 20 us at the least.
     CHECK(delays.quantile(0.9) >= 128us);
   });
 }
 
-TEST_CASE("a histogram of spans gives the end of a bucket", "[stats]") {
+TEST_CASE("span_histogram::quantile() is the end of a bucket", "[stats]") {
   span_histogram spans;
   CHECK(spans.count() == 0);
   CHECK(spans.quantile(0.5) == 0ns);
@@ -128,9 +128,10 @@ TEST_CASE("a histogram of spans gives the end of a bucket", "[stats]") {
   CHECK(spans.quantile(1) == std::chrono::nanoseconds::max());
 }
 
-TEST_CASE("any thread reads the numbers of all, and those of ended threads stay", "[stats]") {
-  const thread_stats before = stats().ended;
-  std::atomic<pid_t> other{0};
+TEST_CASE("stats() shows all threads to any thread, and keeps the numbers of ended ones",
+          "[stats]") {
+  const thread_stats start = stats().ended;
+  std::atomic<pid_t> thread_id{0};
   std::atomic<bool> stop{false};
   std::thread busy([&] {
     run([&] {
@@ -140,44 +141,44 @@ TEST_CASE("any thread reads the numbers of all, and those of ended threads stay"
           while (!stop) snooze();
         });
       }
-      other = ::gettid();
+      thread_id = ::gettid();
       several.await_all();
     });
   });
-  while (other == 0) std::this_thread::sleep_for(1ms);
-  thread_stats seen = stats_of(other);
-  for (int i = 0; i < 10'000 && seen.switches < 1'000; ++i) {
+  while (thread_id == 0) std::this_thread::sleep_for(1ms);
+  thread_stats current_stats = stats_of(thread_id);
+  for (int i = 0; i < 10'000 && current_stats.switches < 1'000; ++i) {
     std::this_thread::sleep_for(1ms);
-    seen = stats_of(other);
+    current_stats = stats_of(thread_id);
   }
-  CHECK(seen.switches >= 1'000);
-  CHECK(seen.fibers == 5);
-  CHECK(seen.spun == 5);
-  CHECK(seen.runnable <= 5);
+  CHECK(current_stats.switches >= 1'000);
+  CHECK(current_stats.fibers == 5);
+  CHECK(current_stats.spun == 5);
+  CHECK(current_stats.runnable <= 5);
   stop = true;
   busy.join();
-  CHECK(stats_of(other).thread == 0);
-  const thread_stats after = stats().ended;
-  CHECK(after.spun - before.spun == 5);
-  CHECK(after.ended - before.ended == 5);
-  CHECK(after.fibers == 0);
-  CHECK(after.switches - before.switches >= 1'000);
+  CHECK(stats_of(thread_id).thread == 0);
+  const thread_stats finish = stats().ended;
+  CHECK(finish.spun - start.spun == 5);
+  CHECK(finish.ended - start.ended == 5);
+  CHECK(finish.fibers == 0);
+  CHECK(finish.switches - start.switches >= 1'000);
 }
 
-TEST_CASE("what a thread did that ended soon is not lost", "[stats]") {
-  const thread_stats before = stats().ended;
+TEST_CASE("stats() keeps the numbers of a thread that ended soon", "[stats]") {
+  const thread_stats start = stats().ended;
   for (int i = 0; i < 3; ++i) {
     std::thread([] { run([] { spin([] {}).await(); }); }).join();
   }
-  const thread_stats after = stats().ended;
-  CHECK(after.spun - before.spun == 3);
-  CHECK(after.ended - before.ended == 3);
-  CHECK(after.switches > before.switches);
+  const thread_stats finish = stats().ended;
+  CHECK(finish.spun - start.spun == 3);
+  CHECK(finish.ended - start.ended == 3);
+  CHECK(finish.switches > start.switches);
 }
 
-TEST_CASE("fibers that one poll has made runnable wait for one another", "[stats]") {
+TEST_CASE("stats(): fibers that one poll has made runnable delay each other", "[stats]") {
   run([] {
-    const std::uint64_t before = own_stats().queue_delay.count();
+    const std::uint64_t start = own_stats().queue_delay.count();
     group several;
     for (int i = 0; i < 10; ++i) {
       several.spin([] {
@@ -191,25 +192,25 @@ TEST_CASE("fibers that one poll has made runnable wait for one another", "[stats
     }
     several.await_all();
     const span_histogram delays = own_stats().queue_delay;
-    CHECK(delays.count() > before);
+    CHECK(delays.count() > start);
     CHECK(delays.quantile(1) >= 512us);
   });
 }
 
-TEST_CASE("mail and offload threads are counted", "[stats]") {
+TEST_CASE("stats() counts mail and offload threads", "[stats]") {
   run(testing::quiet(), [] {
-    const std::uint64_t before = own_stats().mail;
+    const std::uint64_t start = own_stats().mail;
     suspend_with<int>([](resumer<int> resume) {
       std::thread([resume = std::move(resume)]() mutable { resume(1); }).detach();
     });
     offload([] {});
-    CHECK(own_stats().mail > before);
+    CHECK(own_stats().mail > start);
     CHECK(stats().offload_threads >= 1);
     CHECK(stats().offload_queued == 0);
   });
 }
 
-TEST_CASE("each verb has a name of its own", "[stats]") {
+TEST_CASE("name_of(verb) differs for each verb", "[stats]") {
   std::set<std::string_view> names;
   for (std::size_t i = 0; i < verbs; ++i) names.insert(name_of(static_cast<verb>(i)));
   CHECK(names.size() == verbs);

@@ -70,27 +70,27 @@ void mark() {
 }
 
 /// In the child: takes each path between two marks, when nothing is asked of the thread any more.
-[[noreturn]] void walk(int told) {
+[[noreturn]] void walk(int fd) {
   if (::ptrace(PTRACE_TRACEME, 0, nullptr, nullptr) != 0) ::_exit(skipped);
   mark();
-  ::dup2(told, STDERR_FILENO);
-  motet::options chosen;
-  chosen.dump_signal = dump_signal;
-  motet::run(chosen, [] {
-    motet::group others;
-    others.spin({.name = "other"}, [] {
+  ::dup2(fd, STDERR_FILENO);
+  motet::options config;
+  config.dump_signal = dump_signal;
+  motet::run(config, [] {
+    motet::group neighbours;
+    neighbours.spin({.name = "other"}, [] {
       for (;;) motet::snooze();
     });
-    for (const path& each : paths) {
-      for (int round = 0; round < each.rounds; ++round) {
-        each.take();
+    for (const path& entry : paths) {
+      for (int round = 0; round < entry.rounds; ++round) {
+        entry.take();
         for (int i = 0; i < 40 + 3 * round; ++i) motet::snooze();
         mark();
-        each.take();
+        entry.take();
         mark();
       }
     }
-    others.cancel();
+    neighbours.cancel();
   });
   ::_exit(0);
 }
@@ -104,8 +104,8 @@ class tracer {
     ::waitpid(child_, &status_, __WALL);
     return WIFSTOPPED(status_) ? WSTOPSIG(status_) & 0x7f : 0;
   }
-  int go_on(__ptrace_request how, int signal = 0) {
-    ::ptrace(how, child_, nullptr, signal);
+  int go_on(__ptrace_request request, int signal = 0) {
+    ::ptrace(request, child_, nullptr, signal);
     return await();
   }
   /// Has the signal delivered where the child is, and lets the handler run until it returns there.
@@ -155,25 +155,25 @@ std::string text_of(int file) {
 }
 
 /// Returns: whether the child has survived each step, and told what it should.
-bool trace(tracer& child, int told) {
-  for (const path& each : paths) {
+bool trace(tracer& child, int fd) {
+  for (const path& entry : paths) {
     int whole = 0;  // rounds that came to the second mark
-    for (int round = 0; round < each.rounds; ++round) {
+    for (int round = 0; round < entry.rounds; ++round) {
       if (child.go_on(PTRACE_CONT) != SIGSTOP) return false;
-      if (round == 0) text_of(told);
-      const int steps = child.walk_with_signals(each.most_steps, each.stride);
+      if (round == 0) text_of(fd);
+      const int steps = child.walk_with_signals(entry.most_steps, entry.stride);
       if (steps < 0) return false;
-      std::printf("%s: %d instructions\n", each.name, steps);
-      if (steps < each.most_steps) ++whole;
+      std::printf("%s: %d instructions\n", entry.name, steps);
+      if (steps < entry.most_steps) ++whole;
     }
     if (whole == 0) {
-      std::printf("%s never came to its end\n", each.name);
+      std::printf("%s never came to its end\n", entry.name);
       return false;
     }
-    const std::string text = text_of(told);
-    for (const char* expected : {each.doubt, "it is at\n"}) {
-      if (text.find(expected) != std::string::npos) continue;
-      std::printf("never told: %s\n", expected);
+    const std::string text = text_of(fd);
+    for (const char* line : {entry.doubt, "it is at\n"}) {
+      if (text.find(line) != std::string::npos) continue;
+      std::printf("never told: %s\n", line);
       return false;
     }
   }
@@ -183,15 +183,15 @@ bool trace(tracer& child, int told) {
 }  // namespace
 
 int main() {
-  const int told = ::memfd_create("told", MFD_CLOEXEC);
+  const int fd = ::memfd_create("told", MFD_CLOEXEC);
   const pid_t number = ::fork();
-  if (number == 0) walk(told);
+  if (number == 0) walk(fd);
   tracer child(number);
   if (child.await() != SIGSTOP) {
     std::puts("skipped: ptrace is refused here");
     return skipped;
   }
-  if (trace(child, told)) return 0;
+  if (trace(child, fd)) return 0;
   child.say_how_it_ended();
   ::kill(number, SIGKILL);
   return 1;

@@ -63,7 +63,8 @@ int told_of_deadlock(F wait) {
 
 // The deadlocks come first: they are seen only while the process has no other thread.
 
-TEST_CASE("main is told that it waits for a value that nobody is left to give", "[deadlock]") {
+TEST_CASE("deadlock is thrown in main if nothing is left that could give the value it awaits",
+          "[deadlock]") {
   run([] {
     const std::string report = report_of([] { (void)suspend<int>(); });
     CHECK(mentions(report, "suspend"));
@@ -73,39 +74,39 @@ TEST_CASE("main is told that it waits for a value that nobody is left to give", 
   });
 }
 
-TEST_CASE("the report of a deadlock has a name for each kind of wait", "[deadlock]") {
+TEST_CASE("deadlock: the report has a name for each kind of wait", "[deadlock]") {
   run([] {
     latch steps(1);
     barrier line(2);
-    once made;
+    once once_only;
     broadcast<int> items(1);
     watch<int> state(0);
     semaphore permits(0);
     auto news = items.subscribe();
-    auto seen = state.subscribe();
+    auto states = state.subscribe();
     auto ends = make_channel<int>();
-    seen.next();
-    group all;
-    all.spin([&] { steps.wait(); });
-    all.spin([&] { line.arrive_and_wait(); });
-    all.spin([&] { made.call([] { sleep(); }); });
-    all.spin([&] { made.call([] {}); });
-    all.spin([&] { news.pop(); });
-    all.spin([&] { seen.next(); });
-    all.spin([&] { ends.second.pop(); });
-    all.spin([&] { const permit_guard in(permits); });
-    const std::string report = report_of([&] { all.await_all(); });
-    for (const char* each :
+    states.next();
+    group members;
+    members.spin([&] { steps.wait(); });
+    members.spin([&] { line.arrive_and_wait(); });
+    members.spin([&] { once_only.call([] { sleep(); }); });
+    members.spin([&] { once_only.call([] {}); });
+    members.spin([&] { news.pop(); });
+    members.spin([&] { states.next(); });
+    members.spin([&] { ends.second.pop(); });
+    members.spin([&] { const permit_guard guard(permits); });
+    const std::string report = report_of([&] { members.await_all(); });
+    for (const char* name :
          {"wait for a latch", "wait at a barrier", "call of a once", "pop from a broadcast",
           "wait for a watched value", "pop from a channel", "acquire of a semaphore"}) {
-      INFO(each);
-      CHECK(mentions(report, each));
+      INFO(name);
+      CHECK(mentions(report, name));
     }
-    all.cancel();
+    members.cancel();
   });
 }
 
-TEST_CASE("the report of a deadlock names who waits on what, and where it was spun", "[deadlock]") {
+TEST_CASE("deadlock: the report shows each waiter, its wait and where it was spun", "[deadlock]") {
   run([] {
     auto a = spin({.name = "alto"}, [] { suspend(); });
     auto b = spin({.name = "bass"}, [&] { a.await(); });
@@ -120,8 +121,7 @@ TEST_CASE("the report of a deadlock names who waits on what, and where it was sp
   });
 }
 
-TEST_CASE("fibers that await each other are a deadlock of the main fiber that awaits them",
-          "[deadlock]") {
+TEST_CASE("deadlock is thrown in main if it awaits fibers that await each other", "[deadlock]") {
   run([] {
     fiber<void> a, b;
     a = spin([&] { b.await(); });
@@ -134,7 +134,8 @@ TEST_CASE("fibers that await each other are a deadlock of the main fiber that aw
   });
 }
 
-TEST_CASE("main awaiting a group of which every fiber waits is a deadlock", "[deadlock]") {
+TEST_CASE("deadlock is thrown in main if it awaits a group of which every fiber waits",
+          "[deadlock]") {
   run([] {
     group voices;
     voices.spin({.name = "tenor"}, [] { sleep(); });
@@ -144,18 +145,18 @@ TEST_CASE("main awaiting a group of which every fiber waits is a deadlock", "[de
   });
 }
 
-TEST_CASE("main waiting for a resumer that it keeps itself is a deadlock, each time",
+TEST_CASE("deadlock is thrown each time main waits for a resumer that it keeps itself",
           "[deadlock]") {
   run([] {
-    std::vector<resumer<int>> kept;
+    std::vector<resumer<int>> stored;
     for (int round = 0; round < 3; ++round) {
-      CHECK_THROWS_AS(suspend_with<int>([&](resumer<int> r) { kept.push_back(std::move(r)); }),
+      CHECK_THROWS_AS(suspend_with<int>([&](resumer<int> r) { stored.push_back(std::move(r)); }),
                       deadlock);
     }
   });
 }
 
-TEST_CASE("a pending timer is no deadlock", "[deadlock]") {
+TEST_CASE("deadlock is not thrown while a timer is pending", "[deadlock]") {
   run([] {
     auto f = spin([main = current()] {
       sleep_for(5ms);
@@ -165,11 +166,11 @@ TEST_CASE("a pending timer is no deadlock", "[deadlock]") {
   });
 }
 
-TEST_CASE("a deadline of main's own wait is no deadlock", "[deadlock]") {
+TEST_CASE("deadlock is not thrown if main's own wait has a deadline", "[deadlock]") {
   run([] { CHECK(!move_on_after(5ms, [] { return suspend<int>(); })); });
 }
 
-TEST_CASE("what a transient fiber sleeps for does not keep main from a deadlock", "[deadlock]") {
+TEST_CASE("deadlock is thrown in spite of a sleeping transient fiber", "[deadlock]") {
   run([] {
     spin({.name = "metronome", .transient = true}, [] {
       for (;;) sleep_for(1h);
@@ -178,73 +179,74 @@ TEST_CASE("what a transient fiber sleeps for does not keep main from a deadlock"
   });
 }
 
-TEST_CASE("suspend in main returns when nothing is left that could wake a fiber", "[suspend]") {
+TEST_CASE("suspend() in main returns when nothing is left that could wake a fiber", "[suspend]") {
   run([] {
     suspend();
-    numbers seen;
-    for (int i = 1; i <= 3; ++i) spin([&seen, i] { seen.push_back(i); });
+    numbers events;
+    for (int i = 1; i <= 3; ++i) spin([&events, i] { events.push_back(i); });
     suspend();
     suspend();
-    CHECK(seen == numbers{1, 2, 3});
+    CHECK(events == numbers{1, 2, 3});
   });
 }
 
-TEST_CASE("suspend in main waits for sleepers, but not for who waits for ever", "[suspend]") {
+TEST_CASE("suspend() in main waits for sleepers, but not for fibers that wait for ever",
+          "[suspend]") {
   run([] {
-    numbers seen;
+    numbers events;
     auto for_ever = spin([&] {
       suspend();
-      seen.push_back(-1);
+      events.push_back(-1);
     });
     for (int i : {3, 1, 2}) {
-      spin([&seen, i] {
+      spin([&events, i] {
         sleep_for(i * 2ms);
-        seen.push_back(i);
+        events.push_back(i);
       });
     }
     suspend();
-    CHECK(seen == numbers{1, 2, 3});
+    CHECK(events == numbers{1, 2, 3});
     CHECK(for_ever.state() == fiber_state::waiting);
   });
 }
 
-TEST_CASE("suspend in main waits for a pending read", "[suspend]") {
+TEST_CASE("suspend() in main waits for a pending read", "[suspend]") {
   run([] {
     auto ends = testing::make_pipe();
-    std::string got;
+    std::string text;
     auto reader = spin([&] {
       std::array<std::byte, 8> buffer;
-      got = testing::text_of(std::span(buffer).first(io::read(ends.first(), buffer)));
+      text = testing::text_of(std::span(buffer).first(io::read(ends.first(), buffer)));
     });
     spin([&] {
       sleep_for(2ms);
       io::write(ends.second(), testing::bytes_of("x"));
     });
     suspend();
-    CHECK(got == "x");
+    CHECK(text == "x");
     CHECK(reader.state() == fiber_state::dead);
   });
 }
 
-TEST_CASE("a deadlock is told once the other threads have gone", "[deadlock]") {
-  options chosen;
-  chosen.deadlock_report = 100ms;
+TEST_CASE("deadlock is thrown once the other threads have ended", "[deadlock]") {
+  options config;
+  config.deadlock_report = 100ms;
   std::mutex lock;
   std::vector<std::string> notices;
-  chosen.on_notice = [&](std::string_view line) {
+  config.on_notice = [&](std::string_view line) {
     const std::lock_guard guard(lock);
     notices.emplace_back(line);
   };
-  std::thread other([] { std::this_thread::sleep_for(20ms); });
-  run(chosen, [&] {
+  std::thread remote([] { std::this_thread::sleep_for(20ms); });
+  run(config, [&] {
     channel<int> never(0);
     CHECK_THROWS_AS(never.pop(), deadlock);
   });
   CHECK(notices.empty());
-  other.join();
+  remote.join();
 }
 
-TEST_CASE("main is a fiber from its first wait on", "[deadlock]") {
+TEST_CASE("deadlock: main is a fiber from its first wait on", "[deadlock]") {
   const std::array waits{
       +[] { channel<int>(0).pop(); },
       +[] { channel<int>(0).push(1); },
@@ -252,14 +254,14 @@ TEST_CASE("main is a fiber from its first wait on", "[deadlock]") {
       +[] { notification().wait(); },
       +[] { semaphore(0).acquire(); },
       +[] {
-        mutex held;
-        held.lock();
-        condition_variable().wait(held);
+        mutex locked;
+        locked.lock();
+        condition_variable().wait(locked);
       },
       +[] {
-        shared_mutex shared;
-        shared.lock_shared();
-        shared.lock();
+        shared_mutex rwlock;
+        rwlock.lock_shared();
+        rwlock.lock();
       },
   };
   for (std::size_t i = 0; i < waits.size(); ++i) {
@@ -280,39 +282,39 @@ TEST_CASE("main is a fiber from its first wait on", "[deadlock]") {
   // A lock that was taken before is the main fiber's, and another thread can still answer.
   const auto goes_on = [] {
     ::alarm(20);
-    mutex before;
-    before.lock();
+    mutex first_lock;
+    first_lock.lock();
     channel<int> items(0);
     std::thread giving([&] {
       std::this_thread::sleep_for(20ms);
       items.push(5);
     });
-    const bool got = items.pop() == 5;
-    before.unlock();
+    const bool is_five = items.pop() == 5;
+    first_lock.unlock();
     giving.join();
-    return got && spin([] { return 3; }).await() == 3 ? 0 : 1;
+    return is_five && spin([] { return 3; }).await() == 3 ? 0 : 1;
   };
   CHECK(in_fresh_main(goes_on) == 0);
 }
 
-TEST_CASE("on_notice may wait, also when it is told of a deadlock", "[deadlock]") {
+TEST_CASE("options::on_notice may wait, also when it reports a deadlock", "[deadlock]") {
   if (testing::on_sim()) return;  // virtual time does not wait for other threads
   bool noticed = false;
-  options chosen;
-  chosen.deadlock_report = 20ms;
-  chosen.on_notice = [&](std::string_view) {
+  options config;
+  config.deadlock_report = 20ms;
+  config.on_notice = [&](std::string_view) {
     sleep_for(1ms);
     noticed = true;
   };
-  std::thread other;
-  run(chosen, [&] {
-    const fiber_ref waiting = spin([] { suspend<int>(); });
-    other = std::thread([waiting] {
+  std::thread helper;
+  run(config, [&] {
+    const fiber_ref waiter = spin([] { suspend<int>(); });
+    helper = std::thread([waiter] {
       std::this_thread::sleep_for(300ms);
-      waiting.cancel();
+      waiter.cancel();
     });
-    CHECK_THROWS_AS(waiting.await(), fiber_cancelled);
+    CHECK_THROWS_AS(waiter.await(), fiber_cancelled);
   });
-  other.join();
+  helper.join();
   CHECK(noticed);
 }

@@ -42,24 +42,24 @@ struct host {
   }
   template <typename Done>
   void until(Done done) {
-    bool over = done();
-    while (!over && turn()) over = done();
-    CHECK(over);
+    bool finished = done();
+    while (!finished && turn()) finished = done();
+    CHECK(finished);
   }
 };
 
 }  // namespace
 
-TEST_CASE("a foreign loop has fibers sleep, read and talk", "[embed]") {
+TEST_CASE("embed: fibers on a foreign loop sleep, read and communicate", "[embed]") {
   if (testing::on_sim()) return;
   run([] {
     host loop;
     const auto ends = testing::make_socket_pair(SOCK_NONBLOCK);
-    std::string got;
+    std::string text;
     auto reads = spin([&] {
       std::array<std::byte, 16> room;
       const std::size_t size = io::read(ends.first(), room);
-      got.assign(reinterpret_cast<const char*>(room.data()), size);
+      text.assign(reinterpret_cast<const char*>(room.data()), size);
     });
     auto sleeps = spin([] { sleep_for(20ms); });
     const auto begin = clock::now();
@@ -69,12 +69,12 @@ TEST_CASE("a foreign loop has fibers sleep, read and talk", "[embed]") {
     CHECK(reads.state() == fiber_state::waiting);
     REQUIRE(::write(ends.second(), "hello", 5) == 5);
     loop.until([&] { return reads.state() == fiber_state::dead; });
-    CHECK(got == "hello");
+    CHECK(text == "hello");
     CHECK(poll_descriptor() == loop.descriptor);
   });
 }
 
-TEST_CASE("a loop with nothing to do sleeps", "[embed]") {
+TEST_CASE("embed: a loop with nothing to do sleeps", "[embed]") {
   if (testing::on_sim()) return;
   run([] {
     host loop;
@@ -92,15 +92,15 @@ TEST_CASE("a loop with nothing to do sleeps", "[embed]") {
     CHECK(loop.calls < 200);
     while (loop.turn(20)) {
     }
-    const int before = loop.waits;
+    const int waits_before = loop.waits;
     CHECK_FALSE(loop.turn(50));  // nobody wakes it in vain
-    CHECK(loop.waits == before + 1);
+    CHECK(loop.waits == waits_before + 1);
     echoes.cancel();
     loop.until([&] { return echoes.state() == fiber_state::dead; });
   });
 }
 
-TEST_CASE("what the loop's own code wakes runs in the next turn", "[embed]") {
+TEST_CASE("embed: a fiber that the loop's own code wakes runs in the next turn", "[embed]") {
   if (testing::on_sim()) return;
   run([] {
     host loop;
@@ -118,61 +118,61 @@ TEST_CASE("what the loop's own code wakes runs in the next turn", "[embed]") {
   });
 }
 
-TEST_CASE("other threads wake the foreign loop", "[embed][threads]") {
+TEST_CASE("embed: other threads wake the foreign loop", "[embed][threads]") {
   if (testing::on_sim()) return;
   run([] {
     host loop;
-    int called = 0;
+    int calls = 0;
     const int many = static_cast<int>(testing::scaled(5'000, testing::under_tsan ? 100 : 500));
-    std::thread plain([&, to = here()] {
+    std::thread plain([&, target = here()] {
       for (int i = 0; i < many; ++i) {
-        to.post([&] { ++called; });
+        target.post([&] { ++calls; });
         if (i % 10 == 0) std::this_thread::sleep_for(100us);
       }
     });
-    loop.until([&] { return called == many; });
+    loop.until([&] { return calls == many; });
     plain.join();
     promise<int> answer;
-    auto waits = spin([told = answer.get_future()] { return told.get(); });
+    auto waits = spin([result = answer.get_future()] { return result.get(); });
     while (loop.turn(20)) {
     }
-    std::thread other([&] {
+    std::thread remote([&] {
       std::this_thread::sleep_for(5ms);
       answer.set_value(3);
     });
     loop.until([&] { return waits.state() == fiber_state::dead; });
-    other.join();
+    remote.join();
     CHECK(waits.await() == 3);
   });
 }
 
-TEST_CASE("busy fibers let a foreign loop have its turns", "[embed]") {
+TEST_CASE("embed: busy fibers let the foreign loop run", "[embed]") {
   if (testing::on_sim()) return;
   run([] {
     host loop;
-    std::atomic<bool> over{false};
+    std::atomic<bool> finished{false};
     long rounds = 0;
     for (int i = 0; i < 2; ++i) {
       spin([&] {
-        for (; !over; ++rounds) snooze();
+        for (; !finished; ++rounds) snooze();
       });
     }
     for (int i = 0; i < 20; ++i) REQUIRE(loop.turn());
     CHECK(rounds >= 20);
-    over = true;
+    finished = true;
     loop.until([&] { return current().children().empty(); });
   });
 }
 
-TEST_CASE("run_ready throws what concerns the main fiber, and is for it alone", "[embed]") {
+TEST_CASE("run_ready() throws the main fiber's failures, and throws within a fiber", "[embed]") {
   run([] {
     if (testing::on_sim()) {
       CHECK_THROWS_AS(poll_descriptor(), std::logic_error);
       return;
     }
     host loop;
-    auto elsewhere = spin([] { run_ready(); });
-    CHECK_THROWS_AS(elsewhere.await(), std::logic_error);
+    auto stranger = spin([] { run_ready(); });
+    CHECK_THROWS_AS(stranger.await(), std::logic_error);
     spin([] { throw oops(); });
     CHECK_THROWS_AS(loop.turn(), oops);
     while (loop.turn(0)) {
@@ -184,25 +184,25 @@ TEST_CASE("run_ready throws what concerns the main fiber, and is for it alone", 
   });
 }
 
-TEST_CASE("a forked child has a descriptor of its own", "[embed][fork]") {
+TEST_CASE("embed: a forked child has a descriptor of its own", "[embed][fork]") {
   if (testing::on_sim()) return;
   run([] {
     host loop;
     auto sleeps = spin([] { sleep_for(1ms); });
     const pid_t child = ::fork();
     if (child == 0) {
-      host own;
+      host child_host;
       bool slept = false;
       spin([&] {
         sleep_for(1ms);
         slept = true;
       });
-      own.until([&] { return slept; });
+      child_host.until([&] { return slept; });
       ::_exit(slept ? 0 : 1);
     }
-    int how = 0;
-    REQUIRE(::waitpid(child, &how, 0) == child);
-    CHECK(how == 0);
+    int status = 0;
+    REQUIRE(::waitpid(child, &status, 0) == child);
+    CHECK(status == 0);
     loop.until([&] { return sleeps.state() == fiber_state::dead; });
   });
 }

@@ -30,9 +30,9 @@ using namespace std::chrono_literals;
 namespace {
 
 struct announcer {
-  explicit announcer(const char* text) : what(text) {}
-  ~announcer() { std::printf("~%s\n", what); }
-  const char* what;
+  explicit announcer(const char* text) : word(text) {}
+  ~announcer() { std::printf("~%s\n", word); }
+  const char* word;
 };
 
 void sleepers_are_ended() {
@@ -111,11 +111,11 @@ void exit_with_locals() {
 
 void exit_in_fiber() {
   motet::spin([] {
-    const announcer other("other");
+    const announcer second("other");
     motet::sleep_for(1h);
   });
   motet::spin([] {
-    const announcer own("own");
+    const announcer local("own");
     motet::spin([] {
       const announcer child("child");
       motet::sleep_for(1h);
@@ -150,7 +150,7 @@ void exit_while_main_awaits() {
 struct waits_when_copied {
   explicit waits_when_copied(motet::mutex& until_free) : gate(&until_free) {}
   waits_when_copied(const waits_when_copied& other) : gate(other.gate) {
-    const std::lock_guard in(*gate);
+    const std::lock_guard guard(*gate);
   }
   void operator()() const {}
   motet::mutex* gate;
@@ -159,7 +159,7 @@ struct waits_when_copied {
 void exit_while_main_copies_a_body() {
   static motet::mutex gate;
   motet::spin([] {
-    const std::lock_guard in(gate);
+    const std::lock_guard guard(gate);
     motet::sleep_for(1ms);
     std::exit(7);
   });
@@ -258,17 +258,17 @@ void tell_end_of(pid_t child) {
 /// In the child the fiber is the main one, and the process ends with its body.
 void forked_body_returns() {
   motet::spin([] {
-    const announcer other("other");
+    const announcer second("other");
     motet::sleep_for(1h);
   });
   motet::snooze();
   motet::spin([] {
     std::fflush(stdout);
     const pid_t child = ::fork();
-    const announcer local(child == 0 ? "child" : "parent");
+    const announcer process(child == 0 ? "child" : "parent");
     if (child == 0) {
       motet::spin([] {
-        const announcer own("of the child");
+        const announcer local("of the child");
         motet::sleep_for(1h);
       });
       motet::snooze();
@@ -342,16 +342,16 @@ void forked_before_a_body_is_started() {
     pid_t child = -1;
     forks_and_goes_on body;
     body.child = &child;
-    auto made = motet::spin(std::move(body));
+    auto handle = motet::spin(std::move(body));
     if (child != 0) tell_end_of(child);
-    made.await();
+    handle.await();
     std::puts("awaited");
     if (child == 0) std::exit(3);
   }).await();
 }
 
 struct leaves_when_moved {
-  explicit leaves_when_moved(motet::thread& where) : goal(&where) {}
+  explicit leaves_when_moved(motet::thread& target) : goal(&target) {}
   leaves_when_moved(leaves_when_moved&& other) noexcept : goal(other.goal) {
     motet::teleport(*goal);
   }
@@ -361,8 +361,8 @@ struct leaves_when_moved {
 
 void teleports_while_a_body_is_moved() {
   motet::event never;
-  motet::thread other([&] { never.wait(); });
-  motet::spin([&] { motet::spin(leaves_when_moved(other)); }).await();
+  motet::thread second([&] { never.wait(); });
+  motet::spin([&] { motet::spin(leaves_when_moved(second)); }).await();
 }
 
 #if defined(UNDER_A_SANITIZER)
@@ -395,20 +395,21 @@ void overflow_in_a_large_frame() {
 
 /// Where each guard takes mappings, a clear error comes before the process runs out of them.
 void stacks_run_out() {
-  std::string why;
+  std::string reason;
   std::size_t live = 0;
   {
     motet::group many;
     try {
       for (;; ++live) many.spin([] { motet::sleep(); });
     } catch (const motet::stack_unavailable& refused) {
-      why = refused.what();
+      reason = refused.what();
     }
     std::free(std::malloc(64 << 20));  // takes a mapping
   }
   motet::spin([] {}).await();
-  std::printf("%s, %s\n", live > 1'000 ? "many" : "few",
-              why.find("vm.max_map_count") != std::string::npos ? "a clear error" : why.c_str());
+  std::printf(
+      "%s, %s\n", live > 1'000 ? "many" : "few",
+      reason.find("vm.max_map_count") != std::string::npos ? "a clear error" : reason.c_str());
 }
 
 /// With MOTET_DISABLE=stack_reuse what points into the stack of a fiber that has ended faults.
@@ -424,34 +425,34 @@ void use_after_end() {
 
 /// The program's own handler is called after the report.
 void overflow_is_chained() {
-  struct sigaction own{};
-  own.sa_handler = [](int) { std::_Exit(9); };
-  own.sa_flags = SA_ONSTACK;
-  ::sigaction(SIGSEGV, &own, nullptr);
+  struct sigaction local{};
+  local.sa_handler = [](int) { std::_Exit(9); };
+  local.sa_flags = SA_ONSTACK;
+  ::sigaction(SIGSEGV, &local, nullptr);
   overflow();
 }
 #endif
 
 /// Ended by its destructor, after main's runtime.
 void static_thread() {
-  static motet::thread kept([] {
+  static motet::thread worker([] {
     const announcer local("of a static thread");
     motet::sleep();
   });
-  kept.call([] {});
+  worker.call([] {});
   std::puts("main returns");
 }
 
 /// Its destructor runs on the thread itself.
 void exit_on_static_thread() {
-  static motet::thread kept([] {
+  static motet::thread worker([] {
     motet::spin([] {
       const announcer local("its other fiber");
       motet::sleep();
     });
     motet::sleep();
   });
-  kept.post([] { std::exit(8); });
+  worker.post([] { std::exit(8); });
   for (;;) motet::sleep_for(1h);
 }
 
@@ -464,17 +465,17 @@ void posted_job_fails() {
 /// A fiber of another thread waits on what is destroyed.
 void stream_destroyed_elsewhere() {
   auto ends = motet::net::stream_pair();
-  std::optional used(std::move(ends.first));
-  motet::thread other([&] {
+  std::optional end(std::move(ends.first));
+  motet::thread second([&] {
     std::byte room[1];
-    used->read(room);
+    end->read(room);
   });
-  other.call([] {});  // which runs when that fiber waits
-  used.reset();
+  second.call([] {});  // which runs when that fiber waits
+  end.reset();
 }
 
 void thread_fails_unawaited() {
-  motet::thread one([] { throw std::runtime_error("a thread that nobody awaits"); });
+  motet::thread worker([] { throw std::runtime_error("a thread that nobody awaits"); });
 }
 
 const std::map<std::string_view, void (*)()> programs = {

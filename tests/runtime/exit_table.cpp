@@ -26,10 +26,10 @@ namespace {
 
 /// What the place does; with the last two it waits, while main returns, or calls exit().
 enum class way { exit, quick_exit, failure, main_returns, main_exits };
-way chosen;
+way exit_way;
 
 /// The place has been reached, and everything else is where it should be.
-std::atomic<bool> reached{false};
+std::atomic<bool> arrived{false};
 /// Main does not look any more: it hears of nothing.
 std::atomic<bool> main_ends{false};
 
@@ -39,14 +39,14 @@ void await(const std::atomic<bool>& flag) {
 
 /// Not through stdio, which quick_exit() does not flush, and exit() flushes while others print.
 struct announcer {
-  explicit announcer(const char* text) : what(text) {}
+  explicit announcer(const char* text) : name(text) {}
   announcer(const announcer&) = delete;
   announcer& operator=(const announcer&) = delete;
   ~announcer() {
-    const std::string line = std::string("~") + what + "\n";
+    const std::string line = std::string("~") + name + "\n";
     if (::write(STDOUT_FILENO, line.data(), line.size()) < 0) std::abort();
   }
-  const char* what;
+  const char* name;
 };
 
 /// Another fiber of the thread that the place is on.
@@ -56,21 +56,21 @@ void another() {
 }
 
 void end_or(const std::function<void()>& wait) {
-  reached = true;
-  if (chosen == way::exit) std::exit(7);
-  if (chosen == way::quick_exit) std::quick_exit(7);
+  arrived = true;
+  if (exit_way == way::exit) std::exit(7);
+  if (exit_way == way::quick_exit) std::quick_exit(7);
   wait();
-  if (chosen == way::failure) throw std::runtime_error("heard by nobody");
+  if (exit_way == way::failure) throw std::runtime_error("heard by nobody");
 }
 
 /// A failure comes when nobody but the place is left to hear of it.
 void end_in_fiber() {
-  const announcer own("own");
+  const announcer local("own");
   end_or([] {
     try {
       motet::sleep();
     } catch (const motet::cancelled&) {
-      if (chosen != way::failure) throw;
+      if (exit_way != way::failure) throw;
     }
   });
 }
@@ -83,10 +83,10 @@ void end_beside_another() {
 
 /// Where there is no fiber that could wait: until main is about to end, and a little longer.
 void end_busy() {
-  const announcer own("own");
+  const announcer local("own");
   end_or([] {
     await(main_ends);
-    if (chosen != way::failure) std::this_thread::sleep_for(10ms);
+    if (exit_way != way::failure) std::this_thread::sleep_for(10ms);
   });
 }
 
@@ -96,29 +96,29 @@ void end_beside_another_busy() {
   end_busy();
 }
 
-void end_when_asked(const std::stop_token& asked) {
-  const announcer own("own");
+void end_when_asked(const std::stop_token& token) {
+  const announcer local("own");
   end_or([&] {
-    while (!asked.stop_requested()) std::this_thread::sleep_for(1ms);
+    while (!token.stop_requested()) std::this_thread::sleep_for(1ms);
   });
 }
 
 /// Main, in the meantime. A wait of its own would hear of a failure.
 void end_main() {
-  if (chosen == way::exit || chosen == way::quick_exit) {
+  if (exit_way == way::exit || exit_way == way::quick_exit) {
     for (;;) motet::sleep_for(1h);
   }
-  while (!reached) motet::sleep_for(1ms);
+  while (!arrived) motet::sleep_for(1ms);
   main_ends = true;
-  if (chosen == way::main_exits) std::exit(6);
+  if (exit_way == way::main_exits) std::exit(6);
 }
 
 void main_itself() {
   motet::spin(another);
   motet::snooze();
-  const announcer own("own");
+  const announcer local("own");
   end_or([] {});
-  if (chosen == way::main_exits) std::exit(6);
+  if (exit_way == way::main_exits) std::exit(6);
 }
 
 void in_run() {
@@ -165,9 +165,9 @@ void thread_function() {
 }
 
 /// Of a thread that is joined when it fails, and else left alone.
-void on_plain_thread(void (*what)()) {
-  std::thread plain(what);
-  if (chosen == way::failure) {
+void on_plain_thread(void (*function)()) {
+  std::thread plain(function);
+  if (exit_way == way::failure) {
     main_ends = true;
     plain.join();
   } else {
@@ -185,7 +185,7 @@ void fiber_of_plain_thread() {
     motet::spin(another);
     motet::spin(end_in_fiber);
     motet::snooze();
-    if (chosen != way::failure) motet::sleep();
+    if (exit_way != way::failure) motet::sleep();
   });
 }
 
@@ -201,10 +201,10 @@ void offloaded() {
 
 void offloaded_with_fibers() {
   motet::spin([] {
-    motet::offload([](const std::stop_token& asked) {
+    motet::offload([](const std::stop_token& token) {
       motet::spin(another);
       motet::snooze();
-      end_when_asked(asked);
+      end_when_asked(token);
     });
   });
   end_main();
@@ -217,15 +217,15 @@ void offloaded_and_owned() {
 
 /// Left by its caller before it ends the process, or fails.
 void abandoned() {
-  static std::atomic<bool> begun{false};
+  static std::atomic<bool> started{false};
   const auto caller = motet::spin([] {
-    motet::offload_owned([](const std::stop_token& asked) {
-      begun = true;
-      while (!asked.stop_requested()) std::this_thread::sleep_for(1ms);
+    motet::offload_owned([](const std::stop_token& token) {
+      started = true;
+      while (!token.stop_requested()) std::this_thread::sleep_for(1ms);
       end_busy();
     });
   });
-  while (!begun) motet::sleep_for(1ms);
+  while (!started) motet::sleep_for(1ms);
   caller.cancel();
   end_main();
 }
@@ -246,26 +246,26 @@ class foreign_loop {
   foreign_loop(const foreign_loop&) = delete;
   foreign_loop& operator=(const foreign_loop&) = delete;
   void post(std::function<void()> f) {
-    const std::lock_guard in(lock_);
-    left_.push_back(std::move(f));
-    changed_.notify_one();
+    const std::lock_guard guard(lock_);
+    functions_.push_back(std::move(f));
+    condition_.notify_one();
   }
 
  private:
   void serve() {
     for (;;) {
-      std::unique_lock in(lock_);
-      changed_.wait(in, [this] { return !left_.empty(); });
-      const std::function<void()> next = std::move(left_.front());
-      left_.pop_front();
-      in.unlock();
+      std::unique_lock guard(lock_);
+      condition_.wait(guard, [this] { return !functions_.empty(); });
+      const std::function<void()> next = std::move(functions_.front());
+      functions_.pop_front();
+      guard.unlock();
       next();
     }
   }
 
   std::mutex lock_;
-  std::condition_variable changed_;
-  std::deque<std::function<void()>> left_;
+  std::condition_variable condition_;
+  std::deque<std::function<void()>> functions_;
   std::thread runs_{[this] { serve(); }};
 };
 
@@ -312,8 +312,8 @@ const std::map<std::string_view, way> ways = {
 
 int main(int count, char** words) {
   const auto place = count == 3 ? places.find(words[1]) : places.end();
-  const auto how = count == 3 ? ways.find(words[2]) : ways.end();
-  if (place == places.end() || how == ways.end()) return 64;
-  chosen = how->second;
+  const auto entry = count == 3 ? ways.find(words[2]) : ways.end();
+  if (place == places.end() || entry == ways.end()) return 64;
+  exit_way = entry->second;
   place->second();
 }

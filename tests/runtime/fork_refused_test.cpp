@@ -47,19 +47,19 @@ class no_descriptors {
   no_descriptors() {
     const rlimit few{64, 64};
     ::setrlimit(RLIMIT_NOFILE, &few);
-    for (int each = 0; each >= 0;) {
-      each = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
-      if (each >= 0) taken_.push_back(each);
+    for (int descriptor = 0; descriptor >= 0;) {
+      descriptor = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
+      if (descriptor >= 0) descriptors_.push_back(descriptor);
     }
   }
   no_descriptors(const no_descriptors&) = delete;
   no_descriptors& operator=(const no_descriptors&) = delete;
   ~no_descriptors() {
-    for (const int each : taken_) ::close(each);
+    for (const int descriptor : descriptors_) ::close(descriptor);
   }
 
  private:
-  std::vector<int> taken_;
+  std::vector<int> descriptors_;
 };
 
 template <typename F>
@@ -74,13 +74,13 @@ bool is_refused(F f) {
 
 }  // namespace
 
-TEST_CASE("a child that can have no backend has its waits throw, until it can", "[fork]") {
+TEST_CASE("fork(): waits throw in a child that can have no backend, until it can", "[fork]") {
   if (types_are_checked) return;
   run([] {
     sleep_for(1ms);
     CHECK(code_of_child([] {
             {
-              const no_descriptors taken;
+              const no_descriptors exhausted;
               for (int i = 0; i < 3; ++i) {
                 if (!is_refused([] { sleep_for(1ms); })) return 1;
                 if (!is_refused([] { snooze(); })) return 2;
@@ -92,20 +92,20 @@ TEST_CASE("a child that can have no backend has its waits throw, until it can", 
               io::read(0, room, quiet);
               if (!quiet) return 4;
             }
-            auto other = spin([] { sleep_for(1ms); });
-            other.await();
+            auto sleeper = spin([] { sleep_for(1ms); });
+            sleeper.await();
             return move_on_after(1ms, [] { sleep(); }) ? 5 : 0;
           }) == 0);
   });
 }
 
-TEST_CASE("so has a child that a spun fiber forks, and a child of the child", "[fork]") {
+TEST_CASE("fork(): waits throw in the child of a spun fiber, and in the child's child", "[fork]") {
   if (types_are_checked) return;
   run([] {
     spin([] {
       CHECK(code_of_child([] {
               {
-                const no_descriptors taken;
+                const no_descriptors exhausted;
                 if (!is_refused([] { sleep_for(1ms); })) return 1;
               }
               return code_of_child([] {
@@ -117,7 +117,7 @@ TEST_CASE("so has a child that a spun fiber forks, and a child of the child", "[
   });
 }
 
-TEST_CASE("children of children that have not waited go on", "[fork]") {
+TEST_CASE("fork(): children of children that have not waited go on", "[fork]") {
   run([] {
     CHECK(code_of_child([] {
             return code_of_child([] {

@@ -57,14 +57,14 @@ int has_leaks() {
 /// Uses all there is: switches, time, descriptors, another thread.
 int use_everything() {
   int sum = 0;
-  group all;
+  group members;
   for (int i = 0; i < 10; ++i) {
-    all.spin([&sum, i] {
+    members.spin([&sum, i] {
       sleep_for(1ms);
       sum += i;
     });
   }
-  all.await_all();
+  members.await_all();
   if (sum != 45) return 1;
   auto pipe = testing::make_pipe();
   auto reader = spin([&] {
@@ -91,45 +91,45 @@ bool is_refused(F f) {
 }  // namespace
 
 // First, when this process has had no fibers yet: they would see to it.
-TEST_CASE("in a child no plain thread is left that waited for a lock", "[fork]") {
+TEST_CASE("fork(): no plain thread of the parent waits for a lock in the child", "[fork]") {
   mutex lock;
-  shared_mutex both;
+  shared_mutex rwlock;
   semaphore permits(0);
   timeslice_lock turns;
   rate_limiter rate(1, 200ms);
   rate.acquire();
   lock.lock();
-  both.lock();
+  rwlock.lock();
   turns.lock();
   std::atomic<int> had{0};
-  std::vector<std::thread> waiting;
-  waiting.emplace_back([&] { lock.lock(), lock.unlock(), ++had; });
-  waiting.emplace_back([&] { both.lock(), both.unlock(), ++had; });
-  waiting.emplace_back([&] { permits.acquire(), ++had; });
-  waiting.emplace_back([&] { turns.lock(), turns.unlock(), ++had; });
-  waiting.emplace_back([&] { rate.acquire(), ++had; });
+  std::vector<std::thread> waiters;
+  waiters.emplace_back([&] { lock.lock(), lock.unlock(), ++had; });
+  waiters.emplace_back([&] { rwlock.lock(), rwlock.unlock(), ++had; });
+  waiters.emplace_back([&] { permits.acquire(), ++had; });
+  waiters.emplace_back([&] { turns.lock(), turns.unlock(), ++had; });
+  waiters.emplace_back([&] { rate.acquire(), ++had; });
   std::this_thread::sleep_for(50ms);  // the child is right also if one waits later
   CHECK(code_of_child([&] {
           lock.unlock();
-          both.unlock();
+          rwlock.unlock();
           permits.release();
           turns.unlock();
           if (!lock.try_lock()) return 1;
-          if (!both.try_lock()) return 2;
+          if (!rwlock.try_lock()) return 2;
           if (!permits.try_acquire()) return 3;
           if (!turns.try_lock()) return 4;
           std::this_thread::sleep_for(210ms);
           return rate.try_acquire() ? 0 : 5;
         }) == 0);
   lock.unlock();
-  both.unlock();
+  rwlock.unlock();
   permits.release();
   turns.unlock();
-  for (auto& each : waiting) each.join();
+  for (auto& thread : waiters) thread.join();
   CHECK(had == 5);
 }
 
-TEST_CASE("a child that was forked by the main fiber starts anew", "[fork]") {
+TEST_CASE("fork(): a child forked by the main fiber starts afresh", "[fork]") {
   run([] {
     auto sleeper = spin([] { sleep(); });
     snooze();
@@ -145,9 +145,9 @@ TEST_CASE("a child that was forked by the main fiber starts anew", "[fork]") {
   });
 }
 
-TEST_CASE("a fiber that forks is the child's main fiber", "[fork]") {
+TEST_CASE("fork(): the fiber that forks is the child's main fiber", "[fork]") {
   run([] {
-    auto other = spin([] { sleep(); });
+    auto sleeper = spin([] { sleep(); });
     auto forking = spin([&] {
       const std::uint64_t id = current().id();
       return code_of_child([&] {
@@ -156,59 +156,59 @@ TEST_CASE("a fiber that forks is the child's main fiber", "[fork]") {
       });
     });
     CHECK(forking.await() == 0);
-    other.cancel();
+    sleeper.cancel();
   });
 }
 
-TEST_CASE("in a child nobody is left who waited at a meeting point", "[fork]") {
+TEST_CASE("fork(): no fiber of the parent waits on a primitive in the child", "[fork]") {
   run([] {
     latch steps(1);
     barrier line(2);
     broadcast<int> items(2);
     watch<int> state(0);
     auto news = items.subscribe();
-    auto seen = state.subscribe();
-    seen.next();
-    int told = 0;
-    group waiting;
-    waiting.spin([&] { steps.wait(), ++told; });
-    waiting.spin([&] { line.arrive_and_wait(), ++told; });
-    waiting.spin([&] { told += news.pop().value(); });
-    waiting.spin([&] { told += seen.next().value(); });
+    auto states = state.subscribe();
+    states.next();
+    int notified = 0;
+    group waiters;
+    waiters.spin([&] { steps.wait(), ++notified; });
+    waiters.spin([&] { line.arrive_and_wait(), ++notified; });
+    waiters.spin([&] { notified += news.pop().value(); });
+    waiters.spin([&] { notified += states.next().value(); });
     snooze();
     CHECK(code_of_child([&] {
             steps.count_down();
             steps.wait();
-            auto other = spin([&] { return line.arrive_and_wait(); });
+            auto second = spin([&] { return line.arrive_and_wait(); });
             snooze();
-            if (other.state() != fiber_state::waiting) return 1;  // no other arrived
-            if (!line.arrive_and_wait() || other.await()) return 2;
-            auto mine = items.subscribe();
+            if (second.state() != fiber_state::waiting) return 1;  // no other arrived
+            if (!line.arrive_and_wait() || second.await()) return 2;
+            auto subscription = items.subscribe();
             items.push(5);
             state.set(6);
-            if (mine.pop() != 5 || state.get() != 6 || told != 0) return 3;
+            if (subscription.pop() != 5 || state.get() != 6 || notified != 0) return 3;
             return use_everything();
           }) == 0);
     steps.count_down();
     items.push(1);
     state.set(1);
     CHECK(line.arrive_and_wait());
-    waiting.await_all();
-    CHECK(told == 4);
+    waiters.await_all();
+    CHECK(notified == 4);
   });
 }
 
-TEST_CASE("in a child nobody is left who waited on what the two now have each", "[fork]") {
+TEST_CASE("fork(): no fiber of the parent waits in the child's copy of a shared object", "[fork]") {
   run([] {
     channel<int> numbers;
     mutex lock;
     event happened;
     int popped = 0;
-    group waiting;
+    group waiters;
     lock.lock();
-    waiting.spin([&] { popped = numbers.pop().value(); });
-    waiting.spin([&] { lock.lock(), lock.unlock(); });
-    waiting.spin([&] { happened.wait(); });
+    waiters.spin([&] { popped = numbers.pop().value(); });
+    waiters.spin([&] { lock.lock(), lock.unlock(); });
+    waiters.spin([&] { happened.wait(); });
     snooze();
     CHECK(code_of_child([&] {
             if (numbers.try_push(1)) return 1;
@@ -224,62 +224,62 @@ TEST_CASE("in a child nobody is left who waited on what the two now have each", 
     numbers.push(7);
     lock.unlock();
     happened.set();
-    waiting.await_all();
+    waiters.await_all();
     CHECK(popped == 7);
   });
 }
 
-TEMPLATE_TEST_CASE("in a child nobody is left who waited for a rate", "[fork]", rate_limiter,
-                   local::rate_limiter) {
+TEMPLATE_TEST_CASE("fork(): no fiber of the parent waits for a rate in the child", "[fork]",
+                   rate_limiter, local::rate_limiter) {
   run([] {
     TestType rate(1, 50ms);
     rate.acquire();
-    auto waiting = spin([&] { rate.acquire(); });
+    auto waiter = spin([&] { rate.acquire(); });
     snooze();
     CHECK(code_of_child([&] {
             if (!move_on_after(10s, [&] { rate.acquire(); })) return 1;
             sleep_for(60ms);
             return rate.try_acquire() ? 0 : 2;
           }) == 0);
-    waiting.await();
+    waiter.await();
   });
 }
 
-TEST_CASE("in a child it is nobody's turn on a descriptor", "[fork][net]") {
+TEST_CASE("fork(): no fiber of the parent has a turn on a descriptor in the child", "[fork][net]") {
   run([] {
     net::tcp_listener listener(net::endpoint::loopback(0));
-    auto near = net::tcp_stream::connect(listener.local_endpoint());
+    auto parent_end = net::tcp_stream::connect(listener.local_endpoint());
     auto far = listener.accept();
-    group waiting;
-    waiting.spin([&] { listener.accept(); });
+    group waiters;
+    waiters.spin([&] { listener.accept(); });
     std::array<std::byte, 1> byte;
-    waiting.spin([&] { near.read(byte); });
-    waiting.spin([&] { near.read(byte); });
+    waiters.spin([&] { parent_end.read(byte); });
+    waiters.spin([&] { parent_end.read(byte); });
     snooze();
     CHECK(code_of_child([&] {
             far.write_all(bytes_of("x"));
-            if (!move_on_after(5s, [&] { near.read(byte); })) return 1;
+            if (!move_on_after(5s, [&] { parent_end.read(byte); })) return 1;
             auto client = net::tcp_stream::connect(listener.local_endpoint());
             if (!move_on_after(5s, [&] { listener.accept(); })) return 2;
-            near.close();
+            parent_end.close();
             listener.close();
             return 0;
           }) == 0);
-    waiting.cancel();
+    waiters.cancel();
   });
 }
 
-TEST_CASE("a fiber that forks holds in both processes what it held", "[fork]") {
+TEST_CASE("fork(): a fiber that forks holds its locks in both processes", "[fork]") {
   run([] {
     auto forking = spin([] {
       mutex lock;
-      shared_mutex both;
-      const std::lock_guard held(lock);
-      const std::lock_guard writing(both);
+      shared_mutex rwlock;
+      const std::lock_guard guard(lock);
+      const std::lock_guard write_guard(rwlock);
       return code_of_child([&] {
         int refused = 0;
         for (const auto& again : {std::function<void()>([&] { lock.lock(); }),
-                                  std::function<void()>([&] { both.lock(); })}) {
+                                  std::function<void()>([&] { rwlock.lock(); })}) {
           try {
             again();
           } catch (const std::logic_error&) {
@@ -287,15 +287,15 @@ TEST_CASE("a fiber that forks holds in both processes what it held", "[fork]") {
           }
         }
         lock.unlock();
-        both.unlock();
-        return refused == 2 && lock.try_lock() && both.try_lock() ? 0 : 1;
+        rwlock.unlock();
+        return refused == 2 && lock.try_lock() && rwlock.try_lock() ? 0 : 1;
       });
     });
     CHECK(forking.await() == 0);
   });
 }
 
-TEST_CASE("deadlines that were armed before a fork hold in both processes", "[fork]") {
+TEST_CASE("fork(): deadlines set before hold in both processes", "[fork]") {
   run([] {
     const auto start = clock::now();
     pid_t child = -1;
@@ -312,37 +312,37 @@ TEST_CASE("deadlines that were armed before a fork hold in both processes", "[fo
   });
 }
 
-TEST_CASE("a group whose fiber forks ends in the child without those it had", "[fork]") {
+TEST_CASE("fork(): a group of the forking fiber ends in the child without its fibers", "[fork]") {
   run([] {
     pid_t child = -1;
-    int ended = 0;
+    int ends = 0;
     {
-      group both;
-      both.spin([&ended] {
+      group fibers;
+      fibers.spin([&ends] {
         struct counting {
           int& count;
           ~counting() { ++count; }
-        } local{ended};
+        } local{ends};
         sleep();
       });
       snooze();
       child = ::fork();
     }
-    if (child == 0) ::_exit(ended == 0 && use_everything() == 0 ? 0 : 1);
-    CHECK(ended == 1);
+    if (child == 0) ::_exit(ends == 0 && use_everything() == 0 ? 0 : 1);
+    CHECK(ends == 1);
     int status = 0;
     ::waitpid(child, &status, 0);
     CHECK(status == 0);
   });
 }
 
-TEST_CASE("a process that forks in the middle of traffic loses none of it", "[fork]") {
+TEST_CASE("fork() in the middle of traffic loses nothing", "[fork]") {
   run([] {
     constexpr int connections = 8;
     const int rounds = static_cast<int>(testing::scaled(2'000, 100));
     net::tcp_listener listener(net::endpoint::loopback(0));
-    group all;
-    auto server = all.spin([&] {
+    group members;
+    auto server = members.spin([&] {
       listener.serve([](net::tcp_stream peer) {
         std::array<std::byte, 64> buffer;
         while (const auto n = peer.read(buffer)) peer.write_all(std::span(buffer).first(n));
@@ -351,13 +351,13 @@ TEST_CASE("a process that forks in the middle of traffic loses none of it", "[fo
     int echoed = 0;
     std::vector<fiber<void>> clients;
     for (int i = 0; i < connections; ++i) {
-      clients.push_back(all.spin([&] {
+      clients.push_back(members.spin([&] {
         auto peer = net::tcp_stream::connect(listener.local_endpoint());
         for (int round = 0; round < rounds; ++round) {
           peer.write_all(bytes_of("ping"));
           std::array<std::byte, 4> answer;
-          for (std::size_t got = 0; got < answer.size();) {
-            got += peer.read(std::span(answer).subspan(got));
+          for (std::size_t count = 0; count < answer.size();) {
+            count += peer.read(std::span(answer).subspan(count));
           }
           ++echoed;
         }
@@ -367,64 +367,66 @@ TEST_CASE("a process that forks in the middle of traffic loses none of it", "[fo
       CHECK(code_of_child(use_everything) == 0);
       for (int i = 0; i < 50; ++i) snooze();
     }
-    for (auto& each : clients) each.await();
+    for (auto& client : clients) client.await();
     CHECK(echoed == connections * rounds);
     server.cancel();
   });
 }
 
-TEST_CASE("a fork finds no mailbox in the middle of something", "[fork]") {
+TEST_CASE("fork() finds no mailbox in an inconsistent state", "[fork]") {
   run([] {
     auto target = spin([] {
       for (;;) suspend<int>();
     });
     snooze();
-    std::atomic<bool> over{false};
+    std::atomic<bool> finished{false};
     std::thread busy([&] {
-      while (!over) target.schedule(1);
+      while (!finished) target.schedule(1);
     });
     for (int i = 0; i < 20; ++i) {
       CHECK(code_of_child([&] { return target.schedule(1) ? 1 : use_everything(); }) == 0);
       for (int j = 0; j < 10; ++j) snooze();
     }
-    over = true;
+    finished = true;
     busy.join();
     target.cancel();
   });
 }
 
-TEST_CASE("a child has none of its parent's threads, and their objects say so", "[fork][thread]") {
+TEST_CASE("fork(): a child has none of its parent's threads, and their objects say so",
+          "[fork][thread]") {
   run([] {
-    motet::thread kept([] { sleep(); });
+    motet::thread worker([] { sleep(); });
     thread_pool pool(2);
-    std::atomic<bool> over{false};
+    std::atomic<bool> finished{false};
     motet::thread busy([&] {
-      while (!over) pool.submit([] {}).get();
+      while (!finished) pool.submit([] {}).get();
     });
     for (int i = 0; i < 10; ++i) {
       CHECK(code_of_child([&] {
-              if (!is_refused([&] { kept.post([] {}); })) return 1;
-              if (!is_refused([&] { kept.call([] {}); })) return 2;
-              if (!is_refused([&] { kept.spin([] {}); })) return 3;
+              if (!is_refused([&] { worker.post([] {}); })) return 1;
+              if (!is_refused([&] { worker.call([] {}); })) return 2;
+              if (!is_refused([&] { worker.spin([] {}); })) return 3;
               if (!is_refused([&] { pool.submit([] {}); })) return 4;
               {
-                const motet::thread gone = std::move(kept);
+                const motet::thread moved_thread = std::move(worker);
               }
               if (testing::under_tsan) return use_everything();  // it allows no thread there
-              motet::thread own([] { sleep(); });
-              if (own.call([] { return 5; }) != 5) return 6;
+              motet::thread own_thread([] { sleep(); });
+              if (own_thread.call([] { return 5; }) != 5) return 6;
               thread_pool own_pool(2);
               if (own_pool.submit([] { return 6; }).get() != 6) return 7;
               return use_everything();
             }) == 0);
-      kept.call([] {});
+      worker.call([] {});
     }
-    over = true;
+    finished = true;
     busy.await();
   });
 }
 
-TEST_CASE("a child that a plain thread has forked counts its own threads alone", "[fork][thread]") {
+TEST_CASE("fork(): a child that a plain thread has forked counts only its own threads",
+          "[fork][thread]") {
   if (testing::under_tsan) return;  // it allows no thread there
   const thread_pool pool(3);
   pool.stats();
@@ -433,40 +435,41 @@ TEST_CASE("a child that a plain thread has forked counts its own threads alone",
           bool woken = false;
           run([&] {
             event go;
-            std::thread other([&] {
+            std::thread remote([&] {
               std::this_thread::sleep_for(20ms);
               go.set();
             });
             go.wait();
             woken = true;
-            other.join();
+            remote.join();
           });
           return woken ? 0 : 1;
         }) == 0);
 }
 
-TEST_CASE("a child goes anywhere, wherever its fiber has been in the parent", "[fork][teleport]") {
+TEST_CASE("fork(): a child can migrate anywhere, wherever its fiber was in the parent",
+          "[fork][teleport]") {
   if (testing::under_tsan) return;  // which lets no child start threads
   testing::run_here([] {
-    motet::thread there(testing::quiet(), [] { sleep(); });
+    motet::thread worker(testing::quiet(), [] { sleep(); });
     {
-      const portal open(there);
+      const portal open(worker);
     }
     const int code = code_of_child([] {
-      motet::thread own(testing::quiet(), [] { sleep(); });
-      const auto here = ::gettid();
+      motet::thread own_thread(testing::quiet(), [] { sleep(); });
+      const auto thread_id = ::gettid();
       {
-        const portal open(own);
-        if (::gettid() == here) return 1;
+        const portal open(own_thread);
+        if (::gettid() == thread_id) return 1;
       }
-      return ::gettid() == here ? 0 : 2;
+      return ::gettid() == thread_id ? 0 : 2;
     });
     CHECK(code == 0);
-    const portal again(there);
+    const portal again(worker);
   });
 }
 
-TEST_CASE("a child process leaves the scopes that its caller was in", "[fork]") {
+TEST_CASE("fork(): a child process leaves the scopes that its caller was in", "[fork]") {
   if (testing::under_tsan) return;
   run([] {
     std::stop_source never;
@@ -489,7 +492,8 @@ TEST_CASE("a child process leaves the scopes that its caller was in", "[fork]") 
   });
 }
 
-TEST_CASE("a child's fiber can be cancelled, though its parent's was when it forked", "[fork]") {
+TEST_CASE("fork(): a child's fiber can be cancelled, even if its parent was when it forked",
+          "[fork]") {
   if (testing::under_tsan) return;  // it allows no thread there
   testing::run_here([] {
     auto forks = spin([] {
@@ -507,7 +511,7 @@ TEST_CASE("a child's fiber can be cancelled, though its parent's was when it for
   });
 }
 
-TEST_CASE("a child that is forked while a stall is reported has no leak of the report", "[fork]") {
+TEST_CASE("fork(): a child that is forked while a stall is reported leaks no report", "[fork]") {
   options watched = testing::quiet();
   watched.stall_report = 10ms;
   watched.on_notice = [](std::string_view) {};

@@ -27,20 +27,20 @@ void say_what_is_thrown_by(Call call) {
 }
 
 motet::options watched() {
-  motet::options chosen;
-  chosen.stall_report = 50ms;
-  return chosen;
+  motet::options config;
+  config.stall_report = 50ms;
+  return config;
 }
 
 void std_mutex_across_a_switch() {
   motet::run(watched(), [] {
-    std::mutex held;
+    std::mutex locked;
     motet::group fibers;
     fibers.spin([&] {
-      const std::lock_guard lock(held);
+      const std::lock_guard lock(locked);
       motet::sleep_for(10ms);
     });
-    fibers.spin([&] { const std::lock_guard lock(held); });
+    fibers.spin([&] { const std::lock_guard lock(locked); });
     std::thread([] {
       std::this_thread::sleep_for(300ms);
       ::_exit(0);  // nothing else ends this
@@ -70,22 +70,22 @@ void thrown_int() {
   const auto failing = motet::spin([] { throw 42; });
   try {
     failing.await();
-  } catch (int thrown) {
-    std::printf("an int: %d\n", thrown);
+  } catch (int number) {
+    std::printf("an int: %d\n", number);
   }
 }
 
 void handle_of_nothing() {
-  const motet::fiber_ref none;
-  say_what_is_thrown_by([&] { none.await(); });
+  const motet::fiber_ref empty;
+  say_what_is_thrown_by([&] { empty.await(); });
 }
 
 void handle_after_the_end() {
-  const auto over = motet::spin([] { return 1; });
-  std::printf("%d\n", over.await());
-  over.cancel();
-  over.raise(std::runtime_error("too late"));
-  std::printf("%d\n", over.await());
+  const auto dead = motet::spin([] { return 1; });
+  std::printf("%d\n", dead.await());
+  dead.cancel();
+  dead.raise(std::runtime_error("too late"));
+  std::printf("%d\n", dead.await());
 }
 
 void unclosed_channel() {
@@ -101,10 +101,10 @@ void unclosed_channel() {
 void two_locks() {
   motet::mutex first;
   motet::mutex second;
-  const auto in_turn = [](motet::mutex& one, motet::mutex& other) {
-    const std::lock_guard outer(one);
+  const auto in_turn = [](motet::mutex& outer_lock, motet::mutex& inner_lock) {
+    const std::lock_guard outer(outer_lock);
     motet::snooze();
-    const std::lock_guard inner(other);
+    const std::lock_guard inner(inner_lock);
   };
   motet::group fibers;
   fibers.spin([&] { in_turn(first, second); });
@@ -134,22 +134,22 @@ void nested_run() {
 }
 
 void fork_in_the_middle() {
-  const auto other = motet::spin([] { motet::sleep_for(50ms); });
+  const auto sleeper = motet::spin([] { motet::sleep_for(50ms); });
   if (::fork() == 0) {
-    say_what_is_thrown_by([&] { other.await(); });
+    say_what_is_thrown_by([&] { sleeper.await(); });
     std::fflush(stdout);
     ::_exit(0);
   }
   ::wait(nullptr);
-  other.await();
+  sleeper.await();
 }
 
 void left_at_the_end() {
   motet::spin([] {
     try {
       motet::sleep();
-    } catch (const motet::cancelled& why) {
-      std::puts(why.reason());
+    } catch (const motet::cancelled& error) {
+      std::puts(error.reason());
       throw;
     }
   });
@@ -161,7 +161,7 @@ struct mistake {
   void (*make)();
 };
 
-constexpr mistake all[] = {
+constexpr mistake mistakes[] = {
     {"std_mutex_across_a_switch", std_mutex_across_a_switch},
     {"sleep_of_the_thread", sleep_of_the_thread},
     {"local_on_two_threads", local_on_two_threads},
@@ -181,9 +181,9 @@ constexpr mistake all[] = {
 }  // namespace
 
 int main(int count, char** words) {
-  for (const mistake& each : all) {
-    if (count == 2 && each.name == words[1]) {
-      each.make();
+  for (const mistake& entry : mistakes) {
+    if (count == 2 && entry.name == words[1]) {
+      entry.make();
       return 0;
     }
   }

@@ -16,19 +16,19 @@ using testing::note;
 using testing::second_error;
 using testing::words;
 
-TEST_CASE("run returns a reference if its body does", "[run]") {
+TEST_CASE("run() returns a reference if its body does", "[run]") {
   int local = 1;
-  int& same = run([&]() -> int& { return local; });
-  CHECK(&same == &local);
+  int& reference = run([&]() -> int& { return local; });
+  CHECK(&reference == &local);
 }
 
-TEST_CASE("run returns what its function returned", "[run]") {
+TEST_CASE("run() returns what its function returned", "[run]") {
   CHECK(run([] { return 3; }) == 3);
   CHECK(*run([] { return std::make_unique<int>(4); }) == 4);
   run([] {});
 }
 
-TEST_CASE("run throws what its function threw, after all fibers have ended", "[run]") {
+TEST_CASE("run() throws what its function threw, after all fibers have ended", "[run]") {
   words trace;
   CHECK_THROWS_AS(run([&] {
                     spin([&] {
@@ -42,7 +42,7 @@ TEST_CASE("run throws what its function threw, after all fibers have ended", "[r
   CHECK(trace == words{"ended"});
 }
 
-TEST_CASE("run ends sleepers at once; suspend before its end lets them finish", "[run]") {
+TEST_CASE("run() ends sleepers at once; suspend() before its end lets them finish", "[run]") {
   words trace;
   const auto sleeper = [&](const char* name) {
     spin([&trace, name] {
@@ -64,7 +64,7 @@ TEST_CASE("run ends sleepers at once; suspend before its end lets them finish", 
   CHECK(trace == words{"b woke", "b destroyed"});
 }
 
-TEST_CASE("run throws a failure that its function was not told of", "[run]") {
+TEST_CASE("run() throws a failure that its function did not receive", "[run]") {
   CHECK_THROWS_AS(run([] {
                     spin(fail_when_cancelled);
                     snooze();
@@ -78,26 +78,26 @@ TEST_CASE("run throws a failure that its function was not told of", "[run]") {
                   first_error);
 }
 
-TEST_CASE("what nobody can be told any more goes to on_unhandled", "[run]") {
-  words told;
-  options chosen;
-  chosen.on_unhandled = [&](std::exception_ptr error) {
+TEST_CASE("options::on_unhandled receives failures that nobody can receive any more", "[run]") {
+  words messages;
+  options config;
+  config.on_unhandled = [&](std::exception_ptr error) {
     try {
       std::rethrow_exception(error);
     } catch (const std::exception& e) {
-      told.emplace_back(e.what());
+      messages.emplace_back(e.what());
     }
   };
-  CHECK_THROWS_AS(run(chosen,
+  CHECK_THROWS_AS(run(config,
                       [] {
                         spin(fail_when_cancelled);
                         snooze();
                         throw second_error();
                       }),
                   second_error);
-  CHECK(told == words{"first"});
-  told.clear();
-  CHECK_THROWS_AS(run(chosen,
+  CHECK(messages == words{"first"});
+  messages.clear();
+  CHECK_THROWS_AS(run(config,
                       [] {
                         spin(fail_when_cancelled);
                         spin([] {
@@ -110,10 +110,10 @@ TEST_CASE("what nobody can be told any more goes to on_unhandled", "[run]") {
                         snooze();
                       }),
                   first_error);
-  CHECK(told == words{"second"});
+  CHECK(messages == words{"second"});
 }
 
-TEST_CASE("a main fiber can be cancelled, too", "[run]") {
+TEST_CASE("run(): the main fiber can be cancelled, too", "[run]") {
   CHECK_THROWS_AS(run([] {
                     spin([main = current()] { main.cancel("no more"); });
                     sleep();
@@ -121,7 +121,7 @@ TEST_CASE("a main fiber can be cancelled, too", "[run]") {
                   cancelled);
 }
 
-TEST_CASE("a run within a run is a logic error, and the outer one goes on", "[run]") {
+TEST_CASE("run() within a run is a logic error, and the outer one goes on", "[run]") {
   run([] {
     CHECK_THROWS_AS(run([] {}), std::logic_error);
     auto f = spin([] {
@@ -132,44 +132,44 @@ TEST_CASE("a run within a run is a logic error, and the outer one goes on", "[ru
   });
 }
 
-TEST_CASE("options that cannot be are refused", "[run]") {
-  options chosen;
-  chosen.stack_size = 1;
-  CHECK_THROWS_AS(run(chosen, [] {}), std::invalid_argument);
-  chosen = {};
-  chosen.switches_between_polls = 0;
-  CHECK_THROWS_AS(run(chosen, [] {}), std::invalid_argument);
-  chosen = {};
-  chosen.backend = "no such backend";
-  CHECK_THROWS(run(chosen, [] {}));
+TEST_CASE("run() refuses invalid options", "[run]") {
+  options config;
+  config.stack_size = 1;
+  CHECK_THROWS_AS(run(config, [] {}), std::invalid_argument);
+  config = {};
+  config.switches_between_polls = 0;
+  CHECK_THROWS_AS(run(config, [] {}), std::invalid_argument);
+  config = {};
+  config.backend = "no such backend";
+  CHECK_THROWS(run(config, [] {}));
   CHECK(run([] { return 1; }) == 1);
 }
 
-TEST_CASE("handles outlive the runtime and give the frozen result", "[run]") {
+TEST_CASE("fiber: handles outlive the runtime and return the stored result", "[run]") {
   fiber<std::string> value;
-  fiber<int> failed, never;
-  fiber<void> ended;
+  fiber<int> failing, never;
+  fiber<void> sleeper;
   fiber_ref main;
   run([&] {
     main = current();
     value = spin({.name = "alto"}, [] { return std::string("a value"); });
-    failed = spin([]() -> int { throw first_error(); });
-    ended = spin([] { sleep(); });
+    failing = spin([]() -> int { throw first_error(); });
+    sleeper = spin([] { sleep(); });
     value.await();
-    CHECK_THROWS_AS(failed.await(), first_error);
+    CHECK_THROWS_AS(failing.await(), first_error);
     never = spin([] { return 1; });
   });
   CHECK(value.await() == "a value");
   CHECK(value.name() == "alto");
-  CHECK_THROWS_AS(failed.await(), first_error);
-  CHECK_THROWS_AS(ended.await(), fiber_cancelled);
+  CHECK_THROWS_AS(failing.await(), first_error);
+  CHECK_THROWS_AS(sleeper.await(), fiber_cancelled);
   CHECK_THROWS_AS(never.await(), fiber_cancelled);
-  for (const fiber_ref& each : {fiber_ref(value), fiber_ref(failed), fiber_ref(ended), main}) {
-    CHECK(each.state() == fiber_state::dead);
-    CHECK(!each.schedule(1));
-    CHECK(!each.raise(first_error()));
-    CHECK(each.cancel() == cancel_result::finished);
-    CHECK(each.children().empty());
+  for (const fiber_ref& handle : {fiber_ref(value), fiber_ref(failing), fiber_ref(sleeper), main}) {
+    CHECK(handle.state() == fiber_state::dead);
+    CHECK(!handle.schedule(1));
+    CHECK(!handle.raise(first_error()));
+    CHECK(handle.cancel() == cancel_result::finished);
+    CHECK(handle.children().empty());
   }
   CHECK(value.parent() == main);
   CHECK(!main.parent());
@@ -177,19 +177,19 @@ TEST_CASE("handles outlive the runtime and give the frozen result", "[run]") {
   run([&] {  // another runtime of the same thread
     CHECK(value.await() == "a value");
     CHECK(std::move(value).await() == "a value");
-    CHECK_THROWS_AS(ended.await(), fiber_cancelled);
-    ended = {};
+    CHECK_THROWS_AS(sleeper.await(), fiber_cancelled);
+    sleeper = {};
   });
   CHECK_THROWS_AS(value.await(), std::logic_error);
 }
 
-TEST_CASE("a thread runs one runtime after another", "[run]") {
+TEST_CASE("run() can be called several times on a thread", "[run]") {
   for (int i = 0; i < 20; ++i) {
-    const int got = run([i] {
+    const int value = run([i] {
       auto f = spin([i] { return i; });
       sleep_for(0ms);
       return f.await();
     });
-    CHECK(got == i);
+    CHECK(value == i);
   }
 }

@@ -30,7 +30,7 @@ class program {
     words_ = ends[0];
     child_ = ::fork();
     if (child_ == 0) {
-      for (const int each : {SIGINT, SIGTERM}) ::signal(each, SIG_DFL);
+      for (const int signal_number : {SIGINT, SIGTERM}) ::signal(signal_number, SIG_DFL);
       said_to = ends[1];
       ::_exit(run_until_signal(f));
     }
@@ -50,9 +50,9 @@ class program {
 
   /// As a shell shows it.
   int status() const {
-    int how = 0;
-    REQUIRE(::waitpid(child_, &how, 0) == child_);
-    return WIFSIGNALED(how) ? 1000 + WTERMSIG(how) : WEXITSTATUS(how);
+    int status = 0;
+    REQUIRE(::waitpid(child_, &status, 0) == child_);
+    return WIFSIGNALED(status) ? 1000 + WTERMSIG(status) : WEXITSTATUS(status);
   }
 
  private:
@@ -68,7 +68,7 @@ struct last_word {
 
 }  // namespace
 
-TEST_CASE("a program without signals ends as its function does", "[signal]") {
+TEST_CASE("run_until_signal() without a signal ends when its function does", "[signal]") {
   CHECK(program([] {}).status() == 0);
   CHECK(program([] { return 3; }).status() == 3);
   CHECK(program([](std::stop_token) { return 4; }).status() == 4);
@@ -77,47 +77,49 @@ TEST_CASE("a program without signals ends as its function does", "[signal]") {
   CHECK_NOTHROW(signal_set({SIGINT, SIGTERM}));
 }
 
-TEST_CASE("a signal ends a program with all its fibers", "[signal]") {
+TEST_CASE("run_until_signal() ends all fibers when a signal arrives", "[signal]") {
   for (const int signal : {SIGINT, SIGTERM}) {
-    const program asked([] {
+    const program child([] {
       for (int i = 0; i < 100; ++i) {
         spin([] {
-          const last_word mine{'f'};
+          const last_word mark{'f'};
           sleep();
         });
       }
       snooze();
-      const last_word mine{'m'};
+      const last_word mark{'m'};
       program::say('r');
       sleep();
     });
-    REQUIRE(asked.hear() == 'r');
-    asked.get(signal);
-    CHECK(asked.hear() == 'm');
-    for (int i = 0; i < 100; ++i) REQUIRE(asked.hear() == 'f');
-    CHECK(asked.status() == 128 + signal);
+    REQUIRE(child.hear() == 'r');
+    child.get(signal);
+    CHECK(child.hear() == 'm');
+    for (int i = 0; i < 100; ++i) REQUIRE(child.hear() == 'f');
+    CHECK(child.status() == 128 + signal);
   }
 }
 
-TEST_CASE("a program that drains ends by itself after the first signal", "[signal]") {
+TEST_CASE("run_until_signal() with drain lets the program end by itself after the first signal",
+          "[signal]") {
   for (const int result : {0, 7}) {
-    const program asked([result](std::stop_token drain) {
+    const program child([result](std::stop_token drain) {
       program::say('r');
       while (!drain.stop_requested()) sleep_for(1ms);
       sleep_for(2ms);
       program::say('d');
       return result;
     });
-    REQUIRE(asked.hear() == 'r');
-    asked.get(SIGTERM);
-    CHECK(asked.hear() == 'd');
-    CHECK(asked.status() == (result == 0 ? 128 + SIGTERM : result));
+    REQUIRE(child.hear() == 'r');
+    child.get(SIGTERM);
+    CHECK(child.hear() == 'd');
+    CHECK(child.status() == (result == 0 ? 128 + SIGTERM : result));
   }
 }
 
-TEST_CASE("a second signal cancels a program that drains, a third kills it", "[signal]") {
-  const program asked([](std::stop_token drain) {
-    const last_word mine{'m'};
+TEST_CASE("run_until_signal() with drain is cancelled by a second signal, killed by a third",
+          "[signal]") {
+  const program child([](std::stop_token drain) {
+    const last_word mark{'m'};
     program::say('r');
     while (!drain.stop_requested()) sleep_for(1ms);
     program::say('d');
@@ -129,23 +131,24 @@ TEST_CASE("a second signal cancels a program that drains, a third kills it", "[s
       shield([&] { io::wait_fd(silent.native_handle(SHUT_RD), POLLIN); });
     }
   });
-  REQUIRE(asked.hear() == 'r');
-  asked.get(SIGINT);
-  REQUIRE(asked.hear() == 'd');
-  asked.get(SIGTERM);
-  REQUIRE(asked.hear() == 'c');
-  asked.get(SIGTERM);
-  CHECK(asked.hear() == '-');
-  CHECK(asked.status() == 1000 + SIGTERM);
+  REQUIRE(child.hear() == 'r');
+  child.get(SIGINT);
+  REQUIRE(child.hear() == 'd');
+  child.get(SIGTERM);
+  REQUIRE(child.hear() == 'c');
+  child.get(SIGTERM);
+  CHECK(child.hear() == '-');
+  CHECK(child.status() == 1000 + SIGTERM);
 }
 
-TEST_CASE("a program that waits only for a signal is not taken for a deadlock", "[signal]") {
-  const program asked([] {
+TEST_CASE("run_until_signal() does not take a program that waits for a signal for a deadlock",
+          "[signal]") {
+  const program child([] {
     program::say('r');
     suspend();
   });
-  REQUIRE(asked.hear() == 'r');
+  REQUIRE(child.hear() == 'r');
   ::usleep(20'000);
-  asked.get(SIGINT);
-  CHECK(asked.status() == 128 + SIGINT);
+  child.get(SIGINT);
+  CHECK(child.status() == 128 + SIGINT);
 }

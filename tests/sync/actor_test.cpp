@@ -16,21 +16,22 @@ using namespace motet;
 using namespace std::chrono_literals;
 using testing::settle;
 
-TEST_CASE("an actor receives in order, or what it asks for first", "[actor]") {
+TEST_CASE("actor: receive() takes messages in order, receive_if() the first that matches",
+          "[actor]") {
   run([] {
-    std::vector<int> got;
+    std::vector<int> values;
     actor<int> numbers([&](actor<int>::inbox& messages) {
-      got.push_back(messages.receive_if([](int n) { return n % 2 == 0; }));
-      got.push_back(messages.receive_if([](int n) { return n > 4; }));
-      for (int i = 0; i < 4; ++i) got.push_back(messages.receive());
+      values.push_back(messages.receive_if([](int n) { return n % 2 == 0; }));
+      values.push_back(messages.receive_if([](int n) { return n > 4; }));
+      for (int i = 0; i < 4; ++i) values.push_back(messages.receive());
     });
     for (int n : {1, 2, 3, 4, 5, 6}) numbers.send(n);
     numbers.await();
-    CHECK(got == std::vector<int>{2, 5, 1, 3, 4, 6});
+    CHECK(values == std::vector<int>{2, 5, 1, 3, 4, 6});
   });
 }
 
-TEST_CASE("messages move, and what is passed over is not lost", "[actor]") {
+TEST_CASE("actor moves its messages, and loses none that receive_if() skips", "[actor]") {
   run([] {
     std::string order;
     actor<std::unique_ptr<int>> numbers([&](auto& messages) {
@@ -47,45 +48,45 @@ TEST_CASE("messages move, and what is passed over is not lost", "[actor]") {
   });
 }
 
-TEST_CASE("a bounded actor makes its senders wait", "[actor]") {
+TEST_CASE("actor::send() waits while a bounded actor is full", "[actor]") {
   run([] {
     event go;
     actor<int> slow({.name = "slow", .capacity = 2}, [&](actor<int>::inbox& messages) {
       go.wait();
       for (int i = 0; i < 4; ++i) messages.receive();
     });
-    int sent = 0;
+    int sends = 0;
     auto sender = spin([&] {
       for (int i = 0; i < 4; ++i) {
         slow.send(i);
-        ++sent;
+        ++sends;
       }
     });
     settle();
-    CHECK(sent == 2);
+    CHECK(sends == 2);
     CHECK_FALSE(slow.try_send(9));
     go.set();
     sender.await();
     slow.await();
-    CHECK(sent == 4);
+    CHECK(sends == 4);
   });
 }
 
-TEST_CASE("senders learn that an actor has ended", "[actor]") {
+TEST_CASE("actor::send() throws after the actor has ended", "[actor]") {
   run([] {
     actor<int> brief({.capacity = 0}, [](auto& messages) { messages.receive(); });
-    bool told = false;
-    auto waiting = spin([&] {
+    bool notified = false;
+    auto sender = spin([&] {
       try {
         brief.send(1);
         brief.send(2);
       } catch (const channel_closed&) {
-        told = true;
+        notified = true;
       }
     });
     brief.await();
-    waiting.await();
-    CHECK(told);
+    sender.await();
+    CHECK(notified);
     CHECK_THROWS_AS(brief.try_send(3), channel_closed);
 
     actor<int> failing([](auto& messages) {
@@ -103,7 +104,7 @@ TEST_CASE("senders learn that an actor has ended", "[actor]") {
   });
 }
 
-TEST_CASE("what an actor never received is destroyed with it", "[actor]") {
+TEST_CASE("actor destroys the messages that it never received", "[actor]") {
   run([] {
     struct question {
       promise<int> answer;

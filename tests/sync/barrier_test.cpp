@@ -14,34 +14,35 @@ using testing::oops;
 using testing::settle;
 using testing::until_waiting;
 
-TEMPLATE_TEST_CASE("a barrier holds its parties round after round", "[barrier]", FORMS) {
+TEMPLATE_TEST_CASE("barrier holds its parties round after round", "[barrier]", FORMS) {
   run([] {
     typename TestType::barrier line(3);
     std::string order;
     int lasts = 0;
-    group all;
+    group parties;
     for (const char name : {'a', 'b', 'c'}) {
-      all.spin([&, name] {
+      parties.spin([&, name] {
         for (int round = 0; round < 3; ++round) {
           order += name;
           if (line.arrive_and_wait()) ++lasts;
         }
       });
     }
-    all.await_all();
+    parties.await_all();
     CHECK(order == "abccabbca");  // the last one goes on without waiting
     CHECK(lasts == 3);
     CHECK_THROWS_AS(typename TestType::barrier(0), std::invalid_argument);
   });
 }
 
-TEMPLATE_TEST_CASE("an interrupted arrival at a barrier has not happened", "[barrier]", FORMS) {
+TEMPLATE_TEST_CASE("barrier::arrive_and_wait() does not count an arrival that was interrupted",
+                   "[barrier]", FORMS) {
   run([] {
     typename TestType::barrier line(2);
-    auto gone = spin([&] { line.arrive_and_wait(); });
-    until_waiting(gone);
-    gone.raise(oops());
-    CHECK_THROWS_AS(gone.await(), oops);
+    auto victim = spin([&] { line.arrive_and_wait(); });
+    until_waiting(victim);
+    victim.raise(oops());
+    CHECK_THROWS_AS(victim.await(), oops);
     bool passed = false;
     auto first = spin([&] {
       line.arrive_and_wait();
@@ -55,31 +56,32 @@ TEMPLATE_TEST_CASE("an interrupted arrival at a barrier has not happened", "[bar
   });
 }
 
-TEMPLATE_TEST_CASE("an arrival that its round needed stands, though it was interrupted",
-                   "[barrier]", FORMS) {
+TEMPLATE_TEST_CASE(
+    "barrier::arrive_and_wait() counts an interrupted arrival that completed its round",
+    "[barrier]", FORMS) {
   run([] {
     typename TestType::barrier line(2);
     bool passed = false;
-    auto interrupted = spin([&] {
+    auto victim = spin([&] {
       CHECK_FALSE(line.arrive_and_wait());
       passed = true;
       snooze();  // throws
     });
-    until_waiting(interrupted);
-    interrupted.raise(oops());
+    until_waiting(victim);
+    victim.raise(oops());
     CHECK(line.arrive_and_wait());  // before the other fiber has run
-    CHECK_THROWS_AS(interrupted.await(), oops);
+    CHECK_THROWS_AS(victim.await(), oops);
     CHECK(passed);
   });
 }
 
-TEMPLATE_TEST_CASE("a party may leave a barrier for good", "[barrier]", FORMS) {
+TEMPLATE_TEST_CASE("barrier: a party may leave for good", "[barrier]", FORMS) {
   run([] {
     typename TestType::barrier line(3);
-    group all;
+    group parties;
     int rounds = 0;
     for (int i = 0; i < 2; ++i) {
-      all.spin([&] {
+      parties.spin([&] {
         for (int round = 0; round < 2; ++round) {
           if (line.arrive_and_wait()) ++rounds;
         }
@@ -88,7 +90,7 @@ TEMPLATE_TEST_CASE("a party may leave a barrier for good", "[barrier]", FORMS) {
     settle();
     CHECK(rounds == 0);
     line.arrive_and_drop();
-    all.await_all();
+    parties.await_all();
     CHECK(rounds == 1);  // the first was ended by the one that left
     line.arrive_and_drop();
     CHECK(line.arrive_and_wait());  // alone

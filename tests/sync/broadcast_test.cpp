@@ -19,38 +19,38 @@ using testing::oops;
 using testing::settle;
 using testing::until_waiting;
 
-TEMPLATE_TEST_CASE("each subscription pops every item, in order, and then the end", "[broadcast]",
-                   FORMS) {
+TEMPLATE_TEST_CASE("broadcast::subscription pops every item in order, and then the end",
+                   "[broadcast]", FORMS) {
   run([] {
-    std::string seen;
-    group all;
+    std::string letters_seen;
+    group readers;
     {
       typename TestType::template broadcast<char> letters(4);
       letters.push('-');  // nobody has subscribed
       for (int i = 0; i < 3; ++i) {
-        all.spin([&, from = letters.subscribe()]() mutable {
-          while (const auto next = from.pop()) seen += *next;
+        readers.spin([&, subscription = letters.subscribe()]() mutable {
+          while (const auto next = subscription.pop()) letters_seen += *next;
         });
       }
       auto late = letters.subscribe();
       CHECK_FALSE(late.try_pop());
       settle();
-      for (const char each : {'a', 'b', 'c'}) letters.push(each);
+      for (const char letter : {'a', 'b', 'c'}) letters.push(letter);
       CHECK(late.try_pop() == 'a');
       auto copy = late;
       CHECK(late.pop() == 'b');
       CHECK(copy.pop() == 'b');
     }
-    all.await_all();
-    CHECK(seen == "abcabcabc");
-    typename TestType::template broadcast<int>::subscription none;
-    CHECK_THROWS_AS(none.pop(), std::logic_error);
+    readers.await_all();
+    CHECK(letters_seen == "abcabcabc");
+    typename TestType::template broadcast<int>::subscription empty;
+    CHECK_THROWS_AS(empty.pop(), std::logic_error);
     CHECK_THROWS_AS(typename TestType::template broadcast<int>(0), std::invalid_argument);
   });
 }
 
-TEMPLATE_TEST_CASE("a subscription that is too slow is told how many it missed", "[broadcast]",
-                   FORMS) {
+TEMPLATE_TEST_CASE("broadcast::subscription throws items_missed with the number of items missed",
+                   "[broadcast]", FORMS) {
   run([] {
     typename TestType::template broadcast<int> numbers(3);
     auto slow = numbers.subscribe();
@@ -58,9 +58,9 @@ TEMPLATE_TEST_CASE("a subscription that is too slow is told how many it missed",
     try {
       slow.pop();
       FAIL("nothing was missed");
-    } catch (const items_missed& lost) {
-      CHECK(lost.count() == 2);
-      CHECK_THAT(lost.what(), Catch::Contains("2 items"));
+    } catch (const items_missed& error) {
+      CHECK(error.count() == 2);
+      CHECK_THAT(error.what(), Catch::Contains("2 items"));
     }
     CHECK(slow.pop() == 2);
     for (int i = 5; i < 9; ++i) numbers.push(i);
@@ -76,20 +76,21 @@ TEMPLATE_TEST_CASE("a subscription that is too slow is told how many it missed",
   });
 }
 
-TEMPLATE_TEST_CASE("an interrupted pop of a subscription has seen nothing", "[broadcast]", FORMS) {
+TEMPLATE_TEST_CASE("broadcast::subscription loses no item when a pop is interrupted", "[broadcast]",
+                   FORMS) {
   run([] {
     typename TestType::template broadcast<std::string> words(2);
-    auto from = words.subscribe();
-    auto reader = spin([&] { from.pop(); });
+    auto subscription = words.subscribe();
+    auto reader = spin([&] { subscription.pop(); });
     until_waiting(reader);
     reader.raise(oops());
     words.push("kept");
     CHECK_THROWS_AS(reader.await(), oops);
-    CHECK(from.pop() == "kept");
+    CHECK(subscription.pop() == "kept");
   });
 }
 
-TEST_CASE("items of two threads reach fibers of two others, each once and in order",
+TEST_CASE("broadcast passes items from two threads to fibers of two others, in order",
           "[broadcast][threads]") {
   const int many = static_cast<int>(testing::scaled(100'000, testing::under_tsan ? 1'000 : 10'000));
   struct item {
@@ -104,30 +105,30 @@ TEST_CASE("items of two threads reach fibers of two others, each once and in ord
   for (int reader = 0; reader < 2; ++reader) {
     threads.emplace_back([&] {
       run([&] {
-        group all;
+        group readers;
         for (int i = 0; i < 2; ++i) {
-          all.spin([&, from = items.subscribe()]() mutable {
+          readers.spin([&, subscription = items.subscribe()]() mutable {
             ready.count_down();
             int next[2] = {0, 0};
-            while (const auto got = from.pop()) {
-              if (got->number != next[got->thread]++) ++wrong;
+            while (const auto value = subscription.pop()) {
+              if (value->number != next[value->thread]++) ++wrong;
             }
             if (next[0] != many || next[1] != many) ++wrong;
           });
         }
-        all.spin([&wrong, many, from = progress.subscribe()]() mutable {
+        readers.spin([&wrong, many, subscription = progress.subscribe()]() mutable {
           int last = -1;
-          while (const auto now = from.next()) {
-            if (*now < last) ++wrong;
-            last = *now;
+          while (const auto state = subscription.next()) {
+            if (*state < last) ++wrong;
+            last = *state;
             if (last == many) return;
           }
         });
-        all.await_all();
+        readers.await_all();
       });
     });
   }
-  std::thread other([&] {
+  std::thread remote([&] {
     ready.wait();
     for (int i = 0; i < many; ++i) items.push({1, i});
   });
@@ -136,8 +137,8 @@ TEST_CASE("items of two threads reach fibers of two others, each once and in ord
     items.push({0, i});
     progress.set(i + 1);
   }
-  other.join();
+  remote.join();
   items.close();
-  for (auto& each : threads) each.join();
+  for (auto& thread : threads) thread.join();
   CHECK(wrong == 0);
 }

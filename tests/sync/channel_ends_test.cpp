@@ -17,80 +17,80 @@ using namespace motet;
 using testing::settle;
 using testing::until_waiting;
 
-TEMPLATE_TEST_CASE("the last sender closes the channel", "[channel]", FORMS) {
+TEMPLATE_TEST_CASE("sender: the last sender closes the channel", "[channel]", FORMS) {
   run([] {
     auto ends = TestType::template make_channel<int>(1);
-    auto& to = ends.first;
-    auto& from = ends.second;
+    auto& tx = ends.first;
+    auto& rx = ends.second;
     int sum = 0;
-    group all;
+    group senders;
     for (int i = 1; i <= 3; ++i) {
-      all.spin([mine = to, i] {
-        mine.push(i);
-        mine.push(10 * i);
+      senders.spin([end = tx, i] {
+        end.push(i);
+        end.push(10 * i);
       });
     }
-    all.spin([&sum, mine = from] {
-      for (const int each : mine) sum += each;
+    senders.spin([&sum, end = rx] {
+      for (const int number : end) sum += number;
     });
-    CHECK(to);
-    to = {};
-    CHECK_FALSE(to);
-    CHECK_THROWS_AS(to.push(1), std::logic_error);
-    all.await_all();
+    CHECK(tx);
+    tx = {};
+    CHECK_FALSE(tx);
+    CHECK_THROWS_AS(tx.push(1), std::logic_error);
+    senders.await_all();
     CHECK(sum == 66);
-    CHECK_FALSE(from.pop());
-    CHECK_FALSE(from.try_pop());
+    CHECK_FALSE(rx.pop());
+    CHECK_FALSE(rx.try_pop());
   });
 }
 
-TEMPLATE_TEST_CASE("with the last receiver go the items, and senders are told", "[channel]",
+TEMPLATE_TEST_CASE("receiver: the last receiver drops the items and ends the senders", "[channel]",
                    FORMS) {
   run([] {
     auto ends = TestType::template make_channel<std::shared_ptr<int>>(1);
-    auto& to = ends.first;
-    auto& from = ends.second;
+    auto& tx = ends.first;
+    auto& rx = ends.second;
     const auto item = std::make_shared<int>(1);
-    to.push(item);
-    auto waits = spin([mine = to, item] { mine.push(item); });
+    tx.push(item);
+    auto waits = spin([end = tx, item] { end.push(item); });
     until_waiting(waits);
-    auto copy = from;
-    from = {};
-    CHECK_FALSE(to.try_push(item));
+    auto copy = rx;
+    rx = {};
+    CHECK_FALSE(tx.try_push(item));
     copy = {};
     CHECK_THROWS_AS(waits.await(), channel_closed);
     waits = {};
     settle();
     CHECK(item.use_count() == 1);
-    CHECK_THROWS_AS(to.push(item), channel_closed);
-    CHECK_THROWS_AS(to.try_push(item), channel_closed);
+    CHECK_THROWS_AS(tx.push(item), channel_closed);
+    CHECK_THROWS_AS(tx.try_push(item), channel_closed);
     CHECK_THROWS_AS(copy.pop(), std::logic_error);
-    auto more = TestType::template make_channel<int>(unbounded);
-    for (int i = 0; i < 1'000; ++i) more.first.push(i);
-    CHECK(more.second.pop() == 0);
+    auto second = TestType::template make_channel<int>(unbounded);
+    for (int i = 0; i < 1'000; ++i) second.first.push(i);
+    CHECK(second.second.pop() == 0);
   });
 }
 
-TEST_CASE("ends of a channel on several threads", "[channel][threads]") {
+TEST_CASE("sender and receiver work on several threads", "[channel][threads]") {
   const int many = static_cast<int>(testing::scaled(100'000, testing::under_tsan ? 1'000 : 10'000));
   auto ends = make_channel<int>(8);
-  auto& to = ends.first;
+  auto& tx = ends.first;
   long sum = 0;
   std::vector<std::thread> threads;
   for (int i = 0; i < 2; ++i) {
-    threads.emplace_back([mine = to, many] {
-      for (int each = 1; each <= many; ++each) mine.push(each);
+    threads.emplace_back([end = tx, many] {
+      for (int number = 1; number <= many; ++number) end.push(number);
     });
   }
-  to = {};
-  run([&, mine = std::move(ends.second)] {
-    for (const int each : mine) sum += each;
+  tx = {};
+  run([&, end = std::move(ends.second)] {
+    for (const int number : end) sum += number;
   });
-  for (auto& each : threads) each.join();
+  for (auto& thread : threads) thread.join();
   CHECK(sum == static_cast<long>(many) * (many + 1));
 }
 
-TEMPLATE_TEST_CASE("clear drops what is in a channel, and lets in what waits", "[channel]", FORMS) {
+TEMPLATE_TEST_CASE("channel::clear() drops the items and admits waiting ones", "[channel]", FORMS) {
   run([] {
     typename TestType::template channel<int> items(3);
     std::string log;
@@ -114,7 +114,7 @@ TEMPLATE_TEST_CASE("clear drops what is in a channel, and lets in what waits", "
   });
 }
 
-TEMPLATE_TEST_CASE("a channel that has reserved room keeps it", "[channel]", FORMS) {
+TEMPLATE_TEST_CASE("channel::reserve() keeps the reserved room", "[channel]", FORMS) {
   run([] {
     typename TestType::template channel<int> items(unbounded);
     items.reserve(1'000);

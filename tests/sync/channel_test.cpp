@@ -33,7 +33,7 @@ struct local_form {
 struct counted {
   inline static int alive = 0;
   explicit counted(int number) : value(number) { ++alive; }
-  counted(counted&& from) noexcept : value(from.value) { ++alive; }
+  counted(counted&& source) noexcept : value(source.value) { ++alive; }
   counted& operator=(counted&&) = delete;
   ~counted() { --alive; }
   int value;
@@ -44,7 +44,8 @@ struct counted {
 #define FORMS shared_form, local_form
 #define CHANNEL typename TestType::template channel
 
-TEMPLATE_TEST_CASE("a push to a channel without capacity waits for its pop", "[channel]", FORMS) {
+TEMPLATE_TEST_CASE("channel::push() waits for its pop if there is no capacity", "[channel]",
+                   FORMS) {
   run([] {
     CHANNEL<int> numbers;
     std::string order;
@@ -68,7 +69,7 @@ TEMPLATE_TEST_CASE("a push to a channel without capacity waits for its pop", "[c
   });
 }
 
-TEMPLATE_TEST_CASE("a channel with a capacity holds no more than that", "[channel]", FORMS) {
+TEMPLATE_TEST_CASE("channel never holds more than its capacity", "[channel]", FORMS) {
   run([] {
     CHANNEL<int> numbers(2);
     int pushed = 0;
@@ -82,90 +83,92 @@ TEMPLATE_TEST_CASE("a channel with a capacity holds no more than that", "[channe
     settle();
     CHECK(pushed == 2);
     CHECK_FALSE(numbers.try_push(7));
-    std::vector<int> got;
-    for (int each : numbers) got.push_back(each);
-    CHECK(got == std::vector<int>{0, 1, 2, 3, 4});
+    std::vector<int> values;
+    for (int number : numbers) values.push_back(number);
+    CHECK(values == std::vector<int>{0, 1, 2, 3, 4});
     producer.await();
   });
 }
 
-TEMPLATE_TEST_CASE("an unbounded channel takes everything at once", "[channel]", FORMS) {
+TEMPLATE_TEST_CASE("channel::push() never waits if the channel is unbounded", "[channel]", FORMS) {
   run([] {
     CHANNEL<std::unique_ptr<int>> numbers(unbounded);
     bool other_ran = false;
-    auto other = spin([&] { other_ran = true; });
+    auto neighbour = spin([&] { other_ran = true; });
     constexpr int many = 10'000;
     for (int i = 0; i < many; ++i) numbers.push(std::make_unique<int>(i));
     CHECK_FALSE(other_ran);  // a push that can proceed does not switch
     numbers.close();
-    int expected = 0;
-    while (auto each = numbers.pop()) CHECK(**each == expected++);
-    CHECK(expected == many);
+    int next_number = 0;
+    while (auto number = numbers.pop()) CHECK(**number == next_number++);
+    CHECK(next_number == many);
     CHECK_FALSE(other_ran);
-    other.await();
+    neighbour.await();
   });
 }
 
-TEMPLATE_TEST_CASE("a full channel takes the items of those that wait, wherever its chunks end",
+TEMPLATE_TEST_CASE("channel keeps the items of waiting pushes, wherever its chunks end",
                    "[channel]", FORMS) {
   run([] {
     for (const std::size_t capacity : {1U, 2U, 63U, 64U, 65U, 127U, 128U, 129U}) {
       CHANNEL<int> numbers(capacity);
-      const int all = 500;
+      const int total = 500;
       auto producer = spin([&] {
-        for (int i = 0; i < all; ++i) numbers.push(i);
+        for (int i = 0; i < total; ++i) numbers.push(i);
         numbers.close();
       });
-      int expected = 0;
+      int next_number = 0;
       for (std::size_t burst = 1; producer.state() != fiber_state::dead || numbers.size() > 0;
            burst = burst * 7 % 201) {
         settle();
         CHECK(numbers.size() <= capacity);
-        for (std::size_t i = 0; i < burst && expected < all; ++i) {
-          if (numbers.pop() != expected) FAIL();
-          ++expected;
+        for (std::size_t i = 0; i < burst && next_number < total; ++i) {
+          if (numbers.pop() != next_number) FAIL();
+          ++next_number;
         }
       }
-      CHECK(expected == all);
+      CHECK(next_number == total);
     }
   });
 }
 
-TEMPLATE_TEST_CASE("producers and consumers are served in order of arrival", "[channel]", FORMS) {
+TEMPLATE_TEST_CASE("channel serves producers and consumers in order of arrival", "[channel]",
+                   FORMS) {
   run([] {
     CHANNEL<char> letters;
     std::string order;
-    group all;
+    group fibers;
     for (char name : {'x', 'y', 'z'}) {
-      all.spin([&, name] {
+      fibers.spin([&, name] {
         order += *letters.pop();
         order += name;
       });
     }
     snooze();
-    for (char each : {'1', '2', '3'}) letters.push(each);
-    all.await_all();
+    for (char letter : {'1', '2', '3'}) letters.push(letter);
+    fibers.await_all();
     CHECK(order == "1x2y3z");
     order.clear();
     for (char name : {'x', 'y', 'z'}) {
-      all.spin([&, name] { letters.push(name); });
+      fibers.spin([&, name] { letters.push(name); });
     }
     snooze();
     for (int i = 0; i < 3; ++i) order += *letters.pop();
     CHECK(order == "xyz");
-    all.await_all();
+    fibers.await_all();
   });
 }
 
-TEMPLATE_TEST_CASE("closing ends those who wait, and what is inside drains", "[close]", FORMS) {
+TEMPLATE_TEST_CASE("channel::close() ends the waiters, and the items inside can still be popped",
+                   "[close]", FORMS) {
   run([] {
     CHANNEL<std::string> words(1);
     words.push("first");
-    std::string kept = "kept";
+    std::string item = "kept";
     bool refused = false;
     auto producer = spin([&] {
       try {
-        words.push(std::move(kept));
+        words.push(std::move(item));
       } catch (const channel_closed&) {
         refused = true;
       }
@@ -175,7 +178,7 @@ TEMPLATE_TEST_CASE("closing ends those who wait, and what is inside drains", "[c
     words.close();
     producer.await();
     CHECK(refused);
-    CHECK(kept == "kept");
+    CHECK(item == "kept");
     CHECK_THROWS_AS(words.push("late"), channel_closed);
     CHECK_THROWS_AS(words.try_push("late"), channel_closed);
     CHECK(words.pop() == "first");
@@ -183,32 +186,32 @@ TEMPLATE_TEST_CASE("closing ends those who wait, and what is inside drains", "[c
     CHECK_FALSE(words.try_pop().has_value());
 
     CHANNEL<std::string> empty;
-    int ended = 0;
+    int ends = 0;
     group poppers;
     for (int i = 0; i < 3; ++i) {
       poppers.spin([&] {
-        if (!empty.pop()) ++ended;
+        if (!empty.pop()) ++ends;
       });
     }
     settle();
     empty.close();
     poppers.await_all();
-    CHECK(ended == 3);
+    CHECK(ends == 3);
   });
 }
 
-TEMPLATE_TEST_CASE("an interrupted pop takes nothing, an interrupted push leaves nothing",
+TEMPLATE_TEST_CASE("channel: an interrupted pop takes nothing, an interrupted push leaves nothing",
                    "[interruption]", FORMS) {
   run([] {
     CHANNEL<int> numbers;
     auto popper = spin([&] { numbers.pop(); });
-    int got = 0;
-    auto next = spin([&] { got = numbers.pop().value(); });
+    int value = 0;
+    auto next = spin([&] { value = numbers.pop().value(); });
     settle();
     popper.cancel("not needed");
     numbers.push(1);
     next.await();
-    CHECK(got == 1);
+    CHECK(value == 1);
     CHECK_THROWS_AS(popper.await(), fiber_cancelled);
 
     auto pusher = spin([&] { numbers.push(2); });
@@ -221,23 +224,24 @@ TEMPLATE_TEST_CASE("an interrupted pop takes nothing, an interrupted push leaves
   });
 }
 
-TEMPLATE_TEST_CASE("what was popped before an interruption is returned", "[interruption]", FORMS) {
+TEMPLATE_TEST_CASE("channel::pop() returns an item that it received before an interruption",
+                   "[interruption]", FORMS) {
   run([] {
     CHANNEL<int> numbers;
-    int got = 0;
+    int value = 0;
     auto popper = spin([&] {
-      got = numbers.pop().value();
+      value = numbers.pop().value();
       snooze();
     });
     settle();
     numbers.push(5);
     popper.cancel("too late");
     CHECK_THROWS_AS(popper.await(), fiber_cancelled);
-    CHECK(got == 5);
+    CHECK(value == 5);
   });
 }
 
-TEMPLATE_TEST_CASE("what is left in a channel is destroyed with it", "[channel]", FORMS) {
+TEMPLATE_TEST_CASE("channel destroys the items that are left", "[channel]", FORMS) {
   run([] {
     {
       CHANNEL<counted> things(unbounded);
@@ -249,8 +253,7 @@ TEMPLATE_TEST_CASE("what is left in a channel is destroyed with it", "[channel]"
   });
 }
 
-TEMPLATE_TEST_CASE("a channel that is destroyed throws in whoever waits on it", "[destroyed]",
-                   FORMS) {
+TEMPLATE_TEST_CASE("channel: the destructor throws in its waiters", "[destroyed]", FORMS) {
   run([] {
     auto numbers = std::make_unique<CHANNEL<int>>();
     auto popper = spin([&] { numbers->pop(); });
@@ -265,7 +268,7 @@ TEMPLATE_TEST_CASE("a channel that is destroyed throws in whoever waits on it", 
   });
 }
 
-TEMPLATE_TEST_CASE("a channel through which much has gone holds little memory", "[channel]",
+TEMPLATE_TEST_CASE("channel does not grow with the number of items that have passed", "[channel]",
                    FORMS) {
   run([] {
     CHANNEL<int> numbers(unbounded);
@@ -280,32 +283,32 @@ TEMPLATE_TEST_CASE("a channel through which much has gone holds little memory", 
   });
 }
 
-TEST_CASE("a channel has a capacity that memory can hold", "[channel]") {
+TEST_CASE("channel refuses a capacity that memory cannot hold", "[channel]") {
   CHECK_THROWS_AS(channel<int>(static_cast<std::size_t>(-1)), std::invalid_argument);
 }
 
-TEST_CASE("a channel between threads without fibers blocks them", "[threads]") {
+TEST_CASE("channel blocks threads without fibers", "[threads]") {
   channel<int> numbers(4);
   constexpr int many = 10'000;
   std::thread producer([&] {
     for (int i = 0; i < many; ++i) numbers.push(i);
     numbers.close();
   });
-  int expected = 0;
-  while (auto each = numbers.pop()) {
-    if (*each != expected) break;
-    ++expected;
+  int next_number = 0;
+  while (auto number = numbers.pop()) {
+    if (*number != next_number) break;
+    ++next_number;
   }
   producer.join();
-  CHECK(expected == many);
+  CHECK(next_number == many);
 }
 
-TEST_CASE("a fiber's push wakes a thread, and a thread's a fiber", "[threads]") {
+TEST_CASE("channel wakes threads and fibers across thread boundaries", "[threads]") {
   run([] {
-    channel<int> there;
+    channel<int> requests;
     channel<int> back;
     std::thread echo([&] {
-      while (auto each = there.pop()) back.push(*each + 1);
+      while (auto number = requests.pop()) back.push(*number + 1);
       back.close();
     });
     int ticks = 0;
@@ -316,10 +319,10 @@ TEST_CASE("a fiber's push wakes a thread, and a thread's a fiber", "[threads]") 
       }
     });
     for (int i = 0; i < 1'000; ++i) {
-      there.push(i);
+      requests.push(i);
       REQUIRE(back.pop() == i + 1);
     }
-    there.close();
+    requests.close();
     CHECK_FALSE(back.pop().has_value());
     echo.join();
     ticker.cancel("done");

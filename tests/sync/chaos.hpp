@@ -32,29 +32,29 @@ class chaos {
 
   /// Somebody who goes on after each interruption.
   template <typename F>
-  void spin_stubborn(motet::group& among, F again) {
-    among.spin([this, again] {
+  void spin_stubborn(motet::group& members, F again) {
+    members.spin([this, again] {
       victims_.push_back(motet::current());
-      for (bool more = true; more;) {
+      for (bool again_wanted = true; again_wanted;) {
         try {
-          more = again();
+          again_wanted = again();
         } catch (const interruption&) {
-          ++interrupted;
+          ++interruptions;
         }
       }
       std::erase(victims_, motet::current());
     });
   }
 
-  void run_until(const bool& over) {
-    while (!over) {
+  void run_until(const bool& finished) {
+    while (!finished) {
       if (!victims_.empty()) victims_[dice_() % victims_.size()].raise(interruption());
       for (unsigned n = dice_() % 5; n > 0; --n) motet::snooze();
       if (dice_() % 16 == 0) motet::sleep_for(std::chrono::microseconds(10));
     }
   }
 
-  int interrupted = 0;
+  int interruptions = 0;
 
  private:
   std::mt19937 dice_;

@@ -15,39 +15,39 @@ using namespace motet;
 using namespace std::chrono_literals;
 using testing::settle;
 
-TEMPLATE_TEST_CASE("a condition variable wakes in order, and holds the lock again", "[condition]",
-                   FORMS) {
+TEMPLATE_TEST_CASE("condition_variable wakes waiters in order, and they hold the lock again",
+                   "[condition]", FORMS) {
   run([] {
     typename TestType::mutex lock;
-    typename TestType::condition_variable changed;
+    typename TestType::condition_variable condition;
     std::string order;
-    group all;
+    group waiters;
     for (char name : {'a', 'b', 'c', 'd'}) {
-      all.spin([&, name] {
-        std::unique_lock in(lock);
-        changed.wait(in);
-        CHECK(in.owns_lock());
+      waiters.spin([&, name] {
+        std::unique_lock guard(lock);
+        condition.wait(guard);
+        CHECK(guard.owns_lock());
         order += name;
       });
     }
     settle();
-    changed.notify_one();
+    condition.notify_one();
     settle();
     CHECK(order == "a");
-    changed.notify_all();
-    all.await_all();
+    condition.notify_all();
+    waiters.await_all();
     CHECK(order == "abcd");
   });
 }
 
-TEMPLATE_TEST_CASE("a notification passes by who has given up, and cuts nothing of his short",
+TEMPLATE_TEST_CASE("condition_variable: a notification skips waiters that have given up",
                    "[condition]", FORMS) {
   run([] {
     typename TestType::mutex lock;
-    typename TestType::condition_variable changed;
+    typename TestType::condition_variable condition;
     const auto wait = [&] {
-      std::unique_lock in(lock);
-      changed.wait(in);
+      std::unique_lock guard(lock);
+      condition.wait(guard);
     };
     auto gives_up = spin([&] {
       CHECK_FALSE(move_on_after(1ms, wait));
@@ -58,83 +58,84 @@ TEMPLATE_TEST_CASE("a notification passes by who has given up, and cuts nothing 
     settle();
     auto stays = spin(wait);
     sleep_for(5ms);
-    changed.notify_one();
+    condition.notify_one();
     stays.await();
     CHECK(gives_up.await() >= 20ms);
   });
 }
 
-TEMPLATE_TEST_CASE("an interrupted wait for a condition has the lock while it unwinds",
+TEMPLATE_TEST_CASE("condition_variable: an interrupted wait has the lock while it unwinds",
                    "[condition]", FORMS) {
   run([] {
     typename TestType::mutex lock;
-    typename TestType::condition_variable changed;
+    typename TestType::condition_variable condition;
     bool owned = false;
-    auto waiting = spin([&] {
-      std::unique_lock in(lock);
+    auto waiter = spin([&] {
+      std::unique_lock guard(lock);
       try {
-        changed.wait(in, [] { return false; });
+        condition.wait(guard, [] { return false; });
       } catch (const cancelled&) {
-        owned = in.owns_lock() && !lock.try_lock();
+        owned = guard.owns_lock() && !lock.try_lock();
         throw;
       }
     });
     settle();
     lock.lock();
-    waiting.cancel("enough");
+    waiter.cancel("enough");
     settle();
     CHECK_FALSE(owned);  // it waits for the lock, and nothing interrupts that
     lock.unlock();
-    CHECK_THROWS_AS(waiting.await(), fiber_cancelled);
+    CHECK_THROWS_AS(waiter.await(), fiber_cancelled);
     CHECK(owned);
   });
 }
 
-TEMPLATE_TEST_CASE("a condition variable refuses a lock that is not held", "[condition]", FORMS) {
+TEMPLATE_TEST_CASE("condition_variable refuses a lock that is not held", "[condition]", FORMS) {
   run([] {
     typename TestType::mutex lock;
-    typename TestType::condition_variable changed;
-    CHECK_THROWS_AS(changed.wait(lock), std::logic_error);
+    typename TestType::condition_variable condition;
+    CHECK_THROWS_AS(condition.wait(lock), std::logic_error);
     lock.lock();  // wait() locks before it throws, as always
   });
 }
 
-TEST_CASE("a lock whose unlocking switches loses no notification", "[condition]") {
+TEST_CASE("condition_variable loses no notification if unlocking switches", "[condition]") {
   run([] {
     struct slow {
-      mutex own;
-      void lock() { own.lock(); }
+      mutex inner;
+      void lock() { inner.lock(); }
       void unlock() {
-        own.unlock();
+        inner.unlock();
         sleep_for(2ms);
       }
-    } held;
-    condition_variable changed;
+    } own_lock;
+    condition_variable condition;
     const auto begin = clock::now();
-    auto waiting = spin([&] {
-      held.lock();
-      changed.wait(held);
-      held.own.unlock();
+    auto waiter = spin([&] {
+      own_lock.lock();
+      condition.wait(own_lock);
+      own_lock.inner.unlock();
     });
     settle();
-    changed.notify_one();
-    waiting.await();
+    condition.notify_one();
+    waiter.await();
     CHECK(clock::now() - begin >= 2ms);
   });
 }
 
-TEST_CASE("a notification that nobody waits for is not kept", "[condition_variable]") {
+TEST_CASE("condition_variable does not keep a notification that nobody waits for",
+          "[condition_variable]") {
   run([] {
     mutex guard;
-    condition_variable changed;
-    changed.notify_one();
-    auto waiting = spin([&] {
-      std::unique_lock held(guard);
-      changed.wait(held);
+    condition_variable condition;
+    condition.notify_one();
+    auto waiter = spin([&] {
+      std::unique_lock own_lock(guard);
+      condition.wait(own_lock);
     });
     testing::settle();
-    CHECK(waiting.state() == fiber_state::waiting);
-    changed.notify_one();  // the mutex is free
-    waiting.await();
+    CHECK(waiter.state() == fiber_state::waiting);
+    condition.notify_one();  // the mutex is free
+    waiter.await();
   });
 }

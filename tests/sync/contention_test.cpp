@@ -43,14 +43,14 @@ struct item {
 
 }  // namespace
 
-TEST_CASE("items of three threads reach 16 interrupted consumers once each, in order",
+TEST_CASE("channel passes items of three threads to 16 interrupted consumers once each, in order",
           "[channel]") {
   constexpr int producers = 3;
-  const int each = many(200'000) / producers;
+  const int per_producer = many(200'000) / producers;
   for (const std::size_t capacity : {std::size_t{0}, std::size_t{8}}) {
     channel<item> items(capacity);
     const auto produce = [&](int producer) {
-      for (int i = 0; i < each; ++i) items.push({producer, i});
+      for (int i = 0; i < per_producer; ++i) items.push({producer, i});
     };
     std::vector<std::thread> threads;
     for (int i = 0; i < 2; ++i) {
@@ -59,50 +59,50 @@ TEST_CASE("items of three threads reach 16 interrupted consumers once each, in o
           // Interrupted as well: a push that throws has not happened.
           chaos disorder(static_cast<unsigned>(i));
           group workers;
-          bool over = false;
+          bool finished = false;
           int next = 0;
           disorder.spin_stubborn(workers, [&] {
-            if (next == each) return false;
+            if (next == per_producer) return false;
             items.push({i, next});
             ++next;
             return true;
           });
-          auto disturber = spin([&] { disorder.run_until(over); });
+          auto disturber = spin([&] { disorder.run_until(finished); });
           workers.await_all();
-          over = true;
+          finished = true;
           disturber.await();
         });
       });
     }
     threads.emplace_back([&] { produce(2); });
 
-    std::vector<item> got;
+    std::vector<item> popped;
     run(disturbed(), [&] {
       chaos disorder(17);
       group consumers;
-      bool over = false;
+      bool finished = false;
       for (int i = 0; i < 16; ++i) {
         disorder.spin_stubborn(consumers, [&] {
           const std::optional<item> next = items.pop();
-          if (next) got.push_back(*next);
-          if (got.size() == static_cast<std::size_t>(producers * each)) items.close();
+          if (next) popped.push_back(*next);
+          if (popped.size() == static_cast<std::size_t>(producers * per_producer)) items.close();
           return next.has_value();
         });
       }
-      auto disturber = spin([&] { disorder.run_until(over); });
+      auto disturber = spin([&] { disorder.run_until(finished); });
       consumers.await_all();
-      over = true;
+      finished = true;
       disturber.await();
-      CHECK(disorder.interrupted > 0);
+      CHECK(disorder.interruptions > 0);
     });
     for (std::thread& each_thread : threads) each_thread.join();
 
-    REQUIRE(got.size() == static_cast<std::size_t>(producers * each));
+    REQUIRE(popped.size() == static_cast<std::size_t>(producers * per_producer));
     std::vector<std::vector<bool>> seen(producers,
-                                        std::vector<bool>(static_cast<std::size_t>(each)));
+                                        std::vector<bool>(static_cast<std::size_t>(per_producer)));
     bool once = true;
-    for (const item& one : got) {
-      auto place = seen[static_cast<std::size_t>(one.producer)].begin() + one.number;
+    for (const item& entry : popped) {
+      auto place = seen[static_cast<std::size_t>(entry.producer)].begin() + entry.number;
       once = once && !*place;
       *place = true;
     }
@@ -110,9 +110,9 @@ TEST_CASE("items of three threads reach 16 interrupted consumers once each, in o
   }
 }
 
-TEST_CASE("threads on different backends talk to each other", "[channel]") {
-  const int each = many(100'000);
-  channel<int> there(8);
+TEST_CASE("channel connects threads on different backends", "[channel]") {
+  const int per_producer = many(100'000);
+  channel<int> requests(8);
   channel<int> back(8);
   options libev;
   libev.backend = "libev";
@@ -121,55 +121,56 @@ TEST_CASE("threads on different backends talk to each other", "[channel]") {
   } catch (const std::invalid_argument&) {
     return;  // this build has none
   }
-  std::thread other([&] {
+  std::thread remote([&] {
     run(libev, [&] {
-      for (const int n : there) back.push(n);
+      for (const int n : requests) back.push(n);
       back.close();
     });
   });
   long sum = 0;
   run([&] {
     auto sender = spin([&] {
-      for (int i = 1; i <= each; ++i) there.push(i);
-      there.close();
+      for (int i = 1; i <= per_producer; ++i) requests.push(i);
+      requests.close();
     });
     for (const int n : back) sum += n;
     sender.await();
   });
-  other.join();
-  CHECK(sum == static_cast<long>(each) * (each + 1) / 2);
+  remote.join();
+  CHECK(sum == static_cast<long>(per_producer) * (per_producer + 1) / 2);
 }
 
-TEST_CASE("one consumer gets the items of each producer in order", "[channel]") {
-  const int each = many(100'000);
+TEST_CASE("channel: one consumer gets the items of each producer in order", "[channel]") {
+  const int per_producer = many(100'000);
   channel<item> items(4);
   std::thread plain([&] {
-    for (int i = 0; i < each; ++i) items.push({0, i});
+    for (int i = 0; i < per_producer; ++i) items.push({0, i});
   });
-  std::thread other([&] {
+  std::thread remote([&] {
     run([&] {
-      for (int i = 0; i < each; ++i) items.push({1, i});
+      for (int i = 0; i < per_producer; ++i) items.push({1, i});
     });
   });
   std::array<int, 2> next{};
   bool ordered = true;
   run(disturbed(), [&] {
     chaos disorder(3);
-    group one;
-    bool over = false;
-    disorder.spin_stubborn(one, [&] {
-      if (next[0] + next[1] == 2 * each) return false;
-      const item got = items.pop().value();
-      ordered = ordered && next[static_cast<std::size_t>(got.producer)]++ == got.number;
+    group members;
+    bool finished = false;
+    disorder.spin_stubborn(members, [&] {
+      if (next[0] + next[1] == 2 * per_producer) return false;
+      const item item_popped = items.pop().value();
+      ordered =
+          ordered && next[static_cast<std::size_t>(item_popped.producer)]++ == item_popped.number;
       return true;
     });
-    auto disturber = spin([&] { disorder.run_until(over); });
-    one.await_all();
-    over = true;
+    auto disturber = spin([&] { disorder.run_until(finished); });
+    members.await_all();
+    finished = true;
     disturber.await();
   });
   plain.join();
-  other.join();
+  remote.join();
   CHECK(ordered);
 }
 
@@ -184,28 +185,28 @@ void crowd(int rounds, Work work) {
     run(disturbed(), [&] {
       chaos disorder(seed);
       group workers;
-      bool over = false;
-      std::vector<int> left(fibers, rounds);
-      for (int& mine : left) {
+      bool finished = false;
+      std::vector<int> remaining(fibers, rounds);
+      for (int& counter : remaining) {
         disorder.spin_stubborn(workers, [&] {
-          if (mine == 0) return false;
+          if (counter == 0) return false;
           work();
-          --mine;
+          --counter;
           return true;
         });
       }
-      auto disturber = spin([&] { disorder.run_until(over); });
+      auto disturber = spin([&] { disorder.run_until(finished); });
       workers.await_all();
-      over = true;
+      finished = true;
       disturber.await();
     });
   };
-  std::thread other([&] { on_fibers(1); });
+  std::thread remote([&] { on_fibers(1); });
   std::thread plain([&] {
     for (int i = 0; i < rounds; ++i) work();
   });
   on_fibers(2);
-  other.join();
+  remote.join();
   plain.join();
 }
 
@@ -213,13 +214,13 @@ constexpr int workers_in_crowd = 9;
 
 }  // namespace
 
-TEST_CASE("a mutex excludes", "[mutex]") {
+TEST_CASE("mutex excludes under contention", "[mutex]") {
   const int rounds = many(10'000);
   mutex lock;
   long count = 0;
   bool inside = false;
   crowd(rounds, [&] {
-    const std::lock_guard in(lock);
+    const std::lock_guard guard(lock);
     REQUIRE(!std::exchange(inside, true));
     ++count;
     inside = false;
@@ -227,91 +228,91 @@ TEST_CASE("a mutex excludes", "[mutex]") {
   CHECK(count == static_cast<long>(rounds) * workers_in_crowd);
 }
 
-TEST_CASE("a recursive mutex excludes", "[mutex]") {
+TEST_CASE("recursive_mutex excludes under contention", "[mutex]") {
   const int rounds = many(5'000);
   recursive_mutex lock;
   long count = 0;
   crowd(rounds, [&] {
-    const std::lock_guard in(lock);
+    const std::lock_guard guard(lock);
     const std::lock_guard again(lock);
     ++count;
   });
   CHECK(count == static_cast<long>(rounds) * workers_in_crowd);
 }
 
-TEST_CASE("a shared mutex lets readers in together and writers alone", "[mutex]") {
+TEST_CASE("shared_mutex lets readers in together and writers alone", "[mutex]") {
   const int rounds = many(5'000);
   shared_mutex lock;
-  long written = 0;
+  long writes = 0;
   std::atomic<int> readers{0};
-  std::atomic<long> read{0};
+  std::atomic<long> reads{0};
   crowd(rounds, [&] {
     {
-      const std::shared_lock in(lock);
+      const std::shared_lock guard(lock);
       ++readers;
-      read += written >= 0 ? 1 : 0;
+      reads += writes >= 0 ? 1 : 0;
       --readers;
     }
-    const std::unique_lock in(lock);
+    const std::unique_lock guard(lock);
     REQUIRE(readers == 0);
-    ++written;
+    ++writes;
   });
-  CHECK(written == static_cast<long>(rounds) * workers_in_crowd);
+  CHECK(writes == static_cast<long>(rounds) * workers_in_crowd);
 }
 
-TEST_CASE("a condition variable misses nobody", "[condition]") {
+TEST_CASE("condition_variable misses no waiter under contention", "[condition]") {
   const int rounds = many(5'000);
   mutex lock;
-  condition_variable changed;
+  condition_variable condition;
   int free = 2;
-  int most = 0;
+  int peak = 0;
   crowd(rounds, [&] {
     {
-      std::unique_lock in(lock);
-      changed.wait(in, [&] { return free > 0; });
-      most = std::max(most, 2 - --free);
+      std::unique_lock guard(lock);
+      condition.wait(guard, [&] { return free > 0; });
+      peak = std::max(peak, 2 - --free);
     }
     shield([&] {
-      const std::lock_guard in(lock);
+      const std::lock_guard guard(lock);
       ++free;
     });
-    changed.notify_one();
+    condition.notify_one();
   });
-  CHECK(most <= 2);
+  CHECK(peak <= 2);
   CHECK(free == 2);
 }
 
-TEST_CASE("a semaphore never gives more permits than it has, and loses none", "[semaphore]") {
+TEST_CASE("semaphore never gives more permits than it has, and loses none", "[semaphore]") {
   const int rounds = many(5'000);
   semaphore permits(3);
-  std::atomic<int> taken{0};
-  std::atomic<int> most{0};
+  std::atomic<int> permits_taken{0};
+  std::atomic<int> peak{0};
   crowd(rounds, [&] {
     permits.acquire();
-    const int now = ++taken;
-    for (int seen = most; seen < now && !most.compare_exchange_weak(seen, now);) {
+    const int level = ++permits_taken;
+    for (int highest = peak; highest < level && !peak.compare_exchange_weak(highest, level);) {
     }
-    --taken;
+    --permits_taken;
     permits.release();
   });
-  CHECK(most <= 3);
+  CHECK(peak <= 3);
   CHECK(permits.try_acquire(3));
 }
 
-TEST_CASE("a resource pool loses no slot", "[pool]") {
+TEST_CASE("resource_pool loses no slot under contention", "[pool]") {
   const int rounds = many(10'000);
-  std::atomic<int> made{0};
+  std::atomic<int> slots_made{0};
   resource_pool<int> pool(
       2,
       [&] {
-        if (++made % 7 == 0) throw std::runtime_error("cannot be made");
+        if (++slots_made % 7 == 0) throw std::runtime_error("cannot be made");
         return 1;
       },
       [&](int& uses) { return uses < 100; });
   crowd(rounds, [&] {
     try {
-      auto one = pool.acquire();
-      if (++*one % 13 == 0) one.discard();
+      auto slot = pool.acquire();
+      if (++*slot % 13 == 0) slot.discard();
     } catch (const std::runtime_error&) {
       // Next time.
     }
@@ -330,7 +331,7 @@ TEST_CASE("a resource pool loses no slot", "[pool]") {
   CHECK(*first + *second > 0);
 }
 
-TEST_CASE("a rate is kept by all together", "[rate]") {
+TEST_CASE("rate_limiter: all fibers together keep the rate", "[rate]") {
   if (testing::on_sim()) return;  // each thread has a time of its own there
   const int rounds = many(2'000);
   rate_limiter rate(100'000, 1s, 10);
@@ -339,22 +340,22 @@ TEST_CASE("a rate is kept by all together", "[rate]") {
   CHECK(clock::now() - begin >= (workers_in_crowd * rounds - 10) * 10us);
 }
 
-TEST_CASE("an event reaches every thread, whenever it is set", "[event]") {
+TEST_CASE("event::set() reaches every thread, whenever it comes", "[event]") {
   const int rounds = many(2'000);
   for (int i = 0; i < rounds; ++i) {
     event go;
-    std::atomic<int> through{0};
+    std::atomic<int> passes{0};
     std::thread plain([&] {
       go.wait();
-      ++through;
+      ++passes;
     });
-    std::thread other([&] {
+    std::thread remote([&] {
       run([&] {
         group two;
         for (int k = 0; k < 2; ++k) {
           two.spin([&] {
             go.wait();
-            ++through;
+            ++passes;
           });
         }
         two.await_all();
@@ -362,30 +363,30 @@ TEST_CASE("an event reaches every thread, whenever it is set", "[event]") {
     });
     go.set();
     plain.join();
-    other.join();
-    REQUIRE(through == 3);
+    remote.join();
+    REQUIRE(passes == 3);
   }
 }
 
-TEST_CASE("each notification that somebody heard ended one wait", "[notification]") {
+TEST_CASE("notification: each effective call ended one wait", "[notification]") {
   const int rounds = many(10'000);
-  notification called;
-  std::thread other([&] {
+  notification news;
+  std::thread remote([&] {
     run([&] {
-      for (int i = 0; i < rounds; ++i) called.wait();
+      for (int i = 0; i < rounds; ++i) news.wait();
     });
   });
   // Only a call that somebody hears counts.
-  for (int heard = 0; heard < rounds;) heard += called.notify_one() ? 1 : 0;
-  other.join();
-  CHECK_FALSE(called.notify_one());
+  for (int heard = 0; heard < rounds;) heard += news.notify_one() ? 1 : 0;
+  remote.join();
+  CHECK_FALSE(news.notify_one());
 }
 
-TEST_CASE("of promises kept twice by two threads one counts, and all agree", "[future]") {
+TEST_CASE("promise: if two threads fulfil it one value counts, and all see the same", "[future]") {
   const int rounds = many(4'000);
   for (int i = 0; i < rounds; ++i) {
-    promise<int> told;
-    std::vector<future<int>> copies(3, told.get_future());
+    promise<int> answer;
+    std::vector<future<int>> copies(3, answer.get_future());
     std::atomic<int> won{0};
     const auto look = [](const future<int>& copy) {
       try {
@@ -394,47 +395,47 @@ TEST_CASE("of promises kept twice by two threads one counts, and all agree", "[f
         return -1;
       }
     };
-    std::thread value([&] { won += told.set_value(1) ? 1 : 0; });
+    std::thread value([&] { won += answer.set_value(1) ? 1 : 0; });
     std::thread error([&] {
-      won += told.set_exception(std::make_exception_ptr(std::runtime_error("no"))) ? 1 : 0;
+      won += answer.set_exception(std::make_exception_ptr(std::runtime_error("no"))) ? 1 : 0;
     });
-    int here = 0;
-    int there = 0;
-    std::thread plain([&] { there = look(copies[0]); });
-    run([&] { here = look(copies[1]); });
-    for (std::thread* each : {&value, &error, &plain}) each->join();
+    int local_count = 0;
+    int remote_count = 0;
+    std::thread plain([&] { remote_count = look(copies[0]); });
+    run([&] { local_count = look(copies[1]); });
+    for (std::thread* thread : {&value, &error, &plain}) thread->join();
     REQUIRE(won == 1);
-    REQUIRE(here == there);
-    REQUIRE(here == look(copies[2]));
+    REQUIRE(local_count == remote_count);
+    REQUIRE(local_count == look(copies[2]));
   }
 }
 
-TEST_CASE("an actor hears everybody, each in order", "[actor]") {
-  const int each = many(40'000);
+TEST_CASE("actor receives each sender's messages in order", "[actor]") {
+  const int per_sender = many(40'000);
   std::array<int, 3> next{};
   bool ordered = true;
   run([&] {
     actor<item> listener([&](actor<item>::inbox& messages) {
-      for (int left = 3 * each; left > 0; --left) {
-        const item got = messages.receive();
-        ordered = ordered && next[static_cast<std::size_t>(got.producer)]++ == got.number;
+      for (int remaining = 3 * per_sender; remaining > 0; --remaining) {
+        const item message = messages.receive();
+        ordered = ordered && next[static_cast<std::size_t>(message.producer)]++ == message.number;
       }
     });
     std::thread plain([&] {
-      for (int i = 0; i < each; ++i) listener.send({0, i});
+      for (int i = 0; i < per_sender; ++i) listener.send({0, i});
     });
-    std::thread other([&] {
+    std::thread remote([&] {
       run([&] {
-        for (int i = 0; i < each; ++i) listener.send({1, i});
+        for (int i = 0; i < per_sender; ++i) listener.send({1, i});
       });
     });
-    for (int i = 0; i < each; ++i) {
+    for (int i = 0; i < per_sender; ++i) {
       listener.send({2, i});
       if (i % 64 == 0) snooze();
     }
     listener.await();
     plain.join();
-    other.join();
+    remote.join();
     CHECK_THROWS_AS(listener.send({0, 0}), channel_closed);
   });
   CHECK(ordered);

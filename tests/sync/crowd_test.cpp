@@ -48,222 +48,223 @@ struct item {
 /// each fiber has begun.
 /// Returns: how many interruptions there were.
 int crowd(const std::function<bool(int)>& again, const std::function<void()>& meanwhile = [] {}) {
-  std::atomic<int> interrupted{0};
-  std::latch begun(runtimes * fibers);
+  std::atomic<int> interruptions{0};
+  std::latch start(runtimes * fibers);
   std::array<bool, runtimes * fibers> has_begun{};
   std::vector<std::thread> threads;
   for (int place = 0; place < runtimes; ++place) {
     threads.emplace_back([&, place] {
       run(disturbed(), [&] {
         chaos disorder(static_cast<unsigned>(place) + 1);
-        group all;
+        group members;
         for (int i = 0; i < fibers; ++i) {
-          disorder.spin_stubborn(all, [&, number = place * fibers + i] {
-            bool& counted = has_begun[static_cast<std::size_t>(number)];
-            if (!std::exchange(counted, true)) begun.count_down();
+          disorder.spin_stubborn(members, [&, number = place * fibers + i] {
+            bool& is_counted = has_begun[static_cast<std::size_t>(number)];
+            if (!std::exchange(is_counted, true)) start.count_down();
             return again(number);
           });
         }
-        bool over = false;
-        auto disturber = spin([&] { disorder.run_until(over); });
-        all.await_all();
-        over = true;
+        bool finished = false;
+        auto disturber = spin([&] { disorder.run_until(finished); });
+        members.await_all();
+        finished = true;
         disturber.await();
-        interrupted += disorder.interrupted;
+        interruptions += disorder.interruptions;
       });
     });
   }
-  begun.wait();
+  start.wait();
   meanwhile();
-  for (std::thread& each : threads) each.join();
-  return interrupted;
+  for (std::thread& thread : threads) thread.join();
+  return interruptions;
 }
 
 /// What one fiber has got of several producers.
 struct progress {
   std::array<int, producers> next{};
-  int got = 0;
+  int total = 0;
   std::uint64_t missed = 0;
   bool ordered = true;
 
-  void note(const item& one) {
-    int& next_number = next[static_cast<std::size_t>(one.producer)];
-    ordered = ordered && one.number >= next_number;
-    next_number = one.number + 1;
-    ++got;
+  void note(const item& entry) {
+    int& next_number = next[static_cast<std::size_t>(entry.producer)];
+    ordered = ordered && entry.number >= next_number;
+    next_number = entry.number + 1;
+    ++total;
   }
 };
 
 /// Calls `produce` on threads of their own, and waits for their end.
 void produce_all(const std::function<void(int)>& produce) {
-  std::vector<std::thread> all;
-  for (int i = 0; i < producers; ++i) all.emplace_back([produce, i] { produce(i); });
-  for (std::thread& each : all) each.join();
+  std::vector<std::thread> threads;
+  for (int i = 0; i < producers; ++i) threads.emplace_back([produce, i] { produce(i); });
+  for (std::thread& thread : threads) thread.join();
 }
 
 }  // namespace
 
-TEST_CASE("each subscription is given or has missed each item of a broadcast", "[broadcast]") {
-  const int each = many(60'000) / producers;
+TEST_CASE("broadcast: each subscription receives or misses each item", "[broadcast]") {
+  const int per_producer = many(60'000) / producers;
   broadcast<item> news(16);
-  std::array<broadcast<item>::subscription, runtimes * fibers> mine;
-  for (auto& one : mine) one = news.subscribe();
-  std::array<progress, runtimes * fibers> seen;
+  std::array<broadcast<item>::subscription, runtimes * fibers> subscriptions;
+  for (auto& subscription : subscriptions) subscription = news.subscribe();
+  std::array<progress, runtimes * fibers> records;
   const auto listen = [&](int number) {
     const auto place = static_cast<std::size_t>(number);
     try {
-      const std::optional<item> got = mine[place].pop();
-      if (got) seen[place].note(*got);
-      return got.has_value();
-    } catch (const items_missed& lost) {
-      seen[place].missed += lost.count();
+      const std::optional<item> value = subscriptions[place].pop();
+      if (value) records[place].note(*value);
+      return value.has_value();
+    } catch (const items_missed& error) {
+      records[place].missed += error.count();
       return true;
     }
   };
   const auto push_all = [&](int producer) {
-    for (int i = 0; i < each; ++i) {
+    for (int i = 0; i < per_producer; ++i) {
       news.push({producer, i});
       pause_at_times(i);
     }
   };
-  const int interrupted = crowd(listen, [&] {
+  const int interruptions = crowd(listen, [&] {
     produce_all(push_all);
     news.close();
   });
-  CHECK(interrupted > 0);
-  for (const progress& one : seen) {
-    CHECK(one.ordered);
-    CHECK(static_cast<std::uint64_t>(one.got) + one.missed ==
-          static_cast<std::uint64_t>(producers * each));
+  CHECK(interruptions > 0);
+  for (const progress& record : records) {
+    CHECK(record.ordered);
+    CHECK(static_cast<std::uint64_t>(record.total) + record.missed ==
+          static_cast<std::uint64_t>(producers * per_producer));
   }
 }
 
-TEST_CASE("every watcher comes to see the last value, and none an older one after it", "[watch]") {
+TEST_CASE("watch: every watcher sees the last value, and no older one after it", "[watch]") {
   const int sets = many(20'000);
   std::optional<watch<int>> state(std::in_place, 0);
-  std::array<watch<int>::subscription, runtimes * fibers> mine;
-  for (auto& one : mine) one = state->subscribe();
+  std::array<watch<int>::subscription, runtimes * fibers> subscriptions;
+  for (auto& subscription : subscriptions) subscription = state->subscribe();
   std::array<int, runtimes * fibers> last{};
   std::atomic<bool> ordered{true};
   const auto watching = [&](int number) {
     const auto place = static_cast<std::size_t>(number);
-    const std::optional<int> now = mine[place].next();
-    if (!now) return false;
-    if (*now < last[place]) ordered = false;
-    last[place] = *now;
+    const std::optional<int> value = subscriptions[place].next();
+    if (!value) return false;
+    if (*value < last[place]) ordered = false;
+    last[place] = *value;
     return true;
   };
-  const int interrupted = crowd(watching, [&] {
+  const int interruptions = crowd(watching, [&] {
     for (int i = 1; i <= sets; ++i) {
       state->set(i);
       pause_at_times(i);
     }
     state.reset();
   });
-  CHECK(interrupted > 0);
+  CHECK(interruptions > 0);
   CHECK(ordered);
   for (const int number : last) CHECK(number == sets);
 }
 
-TEST_CASE("items reach interrupted receivers once each, until the last sender has gone",
+TEST_CASE("receiver: items reach interrupted receivers once each, until the last sender is gone",
           "[channel]") {
-  const int each = many(60'000) / producers;
+  const int per_producer = many(60'000) / producers;
   for (const std::size_t capacity : {std::size_t{0}, std::size_t{4}}) {
-    auto [to, from] = make_channel<item>(capacity);
-    std::array<std::vector<item>, runtimes * fibers> got;
-    const receiver<item>& receiving = from;
+    auto [tx, rx] = make_channel<item>(capacity);
+    std::array<std::vector<item>, runtimes * fibers> values;
+    const receiver<item>& receiving = rx;
     const auto receive = [&](int number) {
       const std::optional<item> next = receiving.pop();
-      if (next) got[static_cast<std::size_t>(number)].push_back(*next);
+      if (next) values[static_cast<std::size_t>(number)].push_back(*next);
       return next.has_value();
     };
-    const int interrupted = crowd(receive, [&, shared = std::move(to)]() mutable {
-      produce_all([&each, mine = std::move(shared)](int producer) {
-        for (int i = 0; i < each; ++i) {
-          mine.push({producer, i});
+    const int interruptions = crowd(receive, [&, source = std::move(tx)]() mutable {
+      produce_all([&per_producer, end = std::move(source)](int producer) {
+        for (int i = 0; i < per_producer; ++i) {
+          end.push({producer, i});
           pause_at_times(i);
         }
       });
     });
-    CHECK(interrupted > 0);
-    std::vector<int> times(static_cast<std::size_t>(producers * each));
+    CHECK(interruptions > 0);
+    std::vector<int> times(static_cast<std::size_t>(producers * per_producer));
     bool ordered = true;
-    for (const auto& some : got) {
+    for (const auto& batch : values) {
       progress order;
-      for (const item& one : some) {
-        order.note(one);
-        ++times[static_cast<std::size_t>(one.producer * each + one.number)];
+      for (const item& entry : batch) {
+        order.note(entry);
+        ++times[static_cast<std::size_t>(entry.producer * per_producer + entry.number)];
       }
       ordered = ordered && order.ordered;
     }
     CHECK(ordered);
-    CHECK(std::count(times.begin(), times.end(), 1) == producers * each);
+    CHECK(std::count(times.begin(), times.end(), 1) == producers * per_producer);
   }
 }
 
-TEST_CASE("interrupted senders have sent what they have sent", "[channel]") {
-  const int each = many(8'000);
-  auto [to, from] = make_channel<item>(2);
-  std::array<std::optional<sender<item>>, runtimes * fibers> mine;
-  for (auto& one : mine) one = to;
-  to = {};
+TEST_CASE("sender: an interrupted sender has sent exactly what its push has accepted",
+          "[channel]") {
+  const int per_producer = many(8'000);
+  auto [tx, rx] = make_channel<item>(2);
+  std::array<std::optional<sender<item>>, runtimes * fibers> senders;
+  for (auto& slot : senders) slot = tx;
+  tx = {};
   std::array<int, runtimes * fibers> next{};
   std::vector<int> last(runtimes * fibers, -1);
   bool ordered = true;
-  std::thread receiving([&last, &ordered, taken = std::move(from)] {
-    for (const item& one : taken) {
-      int& before = last[static_cast<std::size_t>(one.producer)];
-      ordered = ordered && one.number == before + 1;
-      before = one.number;
+  std::thread receiving([&last, &ordered, source = std::move(rx)] {
+    for (const item& entry : source) {
+      int& previous = last[static_cast<std::size_t>(entry.producer)];
+      ordered = ordered && entry.number == previous + 1;
+      previous = entry.number;
     }
   });
-  const int interrupted = crowd([&](int number) {
+  const int interruptions = crowd([&](int number) {
     const auto place = static_cast<std::size_t>(number);
-    if (next[place] == each) {
-      mine[place].reset();
+    if (next[place] == per_producer) {
+      senders[place].reset();
       return false;
     }
-    mine[place]->push({number, next[place]});
+    senders[place]->push({number, next[place]});
     ++next[place];
     return true;
   });
   receiving.join();
-  CHECK(interrupted > 0);
+  CHECK(interruptions > 0);
   CHECK(ordered);
-  for (const int number : last) CHECK(number == each - 1);
+  for (const int number : last) CHECK(number == per_producer - 1);
 }
 
-TEST_CASE("interrupted parties of a barrier come to as many rounds as the others", "[barrier]") {
+TEST_CASE("barrier: interrupted parties complete as many rounds as the others", "[barrier]") {
   const int rounds = many(4'000);
-  barrier all(runtimes * fibers);
-  std::array<int, runtimes * fibers> passed{};
+  barrier line(runtimes * fibers);
+  std::array<int, runtimes * fibers> rounds_passed{};
   std::atomic<int> lasts{0};
   crowd([&](int number) {
-    int& mine = passed[static_cast<std::size_t>(number)];
-    if (mine == rounds) return false;
-    if (all.arrive_and_wait()) ++lasts;
-    ++mine;
+    int& count = rounds_passed[static_cast<std::size_t>(number)];
+    if (count == rounds) return false;
+    if (line.arrive_and_wait()) ++lasts;
+    ++count;
     return true;
   });
   CHECK(lasts == rounds);
 }
 
-TEST_CASE("a latch lets everybody through, and a closed semaphore nobody", "[latch]") {
+TEST_CASE("latch admits all waiters, and a closed semaphore none", "[latch]") {
   const int rounds = many(200);
   for (int round = 0; round < rounds / 10 + 1; ++round) {
-    latch begun(runtimes * fibers);
+    latch start(runtimes * fibers);
     semaphore permits(2);
-    std::array<bool, runtimes * fibers> counted{};
-    std::atomic<int> through{0}, refused{0}, inside{0};
+    std::array<bool, runtimes * fibers> has_counted{};
+    std::atomic<int> passes{0}, refusals{0}, entries{0};
     std::atomic<bool> too_many{false};
     crowd([&](int number) {
-      bool& mine = counted[static_cast<std::size_t>(number)];
-      if (!std::exchange(mine, true)) begun.count_down();
-      begun.wait();
+      bool& flag = has_counted[static_cast<std::size_t>(number)];
+      if (!std::exchange(flag, true)) start.count_down();
+      start.wait();
       try {
-        const permit_guard in(permits, 1);
-        if (++inside > 2) too_many = true;
-        const auto leaves = [&] { --inside; };
+        const permit_guard guard(permits, 1);
+        if (++entries > 2) too_many = true;
+        const auto leaves = [&] { --entries; };
         try {
           snooze();
         } catch (...) {
@@ -271,15 +272,15 @@ TEST_CASE("a latch lets everybody through, and a closed semaphore nobody", "[lat
           throw;
         }
         leaves();
-        if (++through == 40) permits.close();
+        if (++passes == 40) permits.close();
         return true;
       } catch (const semaphore_closed&) {
-        ++refused;
+        ++refusals;
         return false;
       }
     });
     REQUIRE_FALSE(too_many);
-    REQUIRE(refused == runtimes * fibers);
-    REQUIRE(inside == 0);
+    REQUIRE(refusals == runtimes * fibers);
+    REQUIRE(entries == 0);
   }
 }

@@ -20,9 +20,9 @@ TEMPLATE_TEST_CASE("event: set() lets all waiters and later ones pass until rese
     happened.reset();
     CHECK_FALSE(happened.is_set());
     std::string order;
-    group all;
+    group waiters;
     for (char name : {'a', 'b', 'c'}) {
-      all.spin([&, name] {
+      waiters.spin([&, name] {
         happened.wait();
         order += name;
       });
@@ -31,7 +31,7 @@ TEMPLATE_TEST_CASE("event: set() lets all waiters and later ones pass until rese
     CHECK(order.empty());
     happened.set();
     CHECK(order.empty());  // who sets it goes on first
-    all.await_all();
+    waiters.await_all();
     CHECK(order == "abc");
     happened.wait();
   });

@@ -12,21 +12,21 @@
 using namespace motet;
 using namespace std::chrono_literals;
 
-TEST_CASE("every calls once a period, and leaves out what it missed", "[every]") {
+TEST_CASE("every() calls once per period, and skips periods that it missed", "[every]") {
   run([] {
     const auto begin = clock::now();
-    std::vector<clock::duration> at;
+    std::vector<clock::duration> times;
     every(10ms, [&] {
-      at.push_back(clock::now() - begin);
-      if (at.size() == 2) sleep_for(25ms);
-      return at.size() < 4;
+      times.push_back(clock::now() - begin);
+      if (times.size() == 2) sleep_for(25ms);
+      return times.size() < 4;
     });
-    REQUIRE(at.size() == 4);
-    CHECK(at[0] >= 10ms);
-    CHECK(at[1] >= 20ms);
-    CHECK(at[2] >= 50ms);  // those at 30 and 40 were missed
-    CHECK(at[3] >= 60ms);
-    if (testing::on_sim()) CHECK(at[3] < 61ms);
+    REQUIRE(times.size() == 4);
+    CHECK(times[0] >= 10ms);
+    CHECK(times[1] >= 20ms);
+    CHECK(times[2] >= 50ms);  // those at 30 and 40 were missed
+    CHECK(times[3] >= 60ms);
+    if (testing::on_sim()) CHECK(times[3] < 61ms);
 
     const auto again = clock::now();
     int calls = 0;
@@ -41,7 +41,7 @@ TEST_CASE("every calls once a period, and leaves out what it missed", "[every]")
   });
 }
 
-TEST_CASE("an exception ends every, unless somebody takes it", "[every]") {
+TEST_CASE("every() ends with an exception unless the callable handles it", "[every]") {
   run([] {
     const auto fails = [] { throw std::runtime_error("once"); };
     CHECK_THROWS_AS(every(1ms, fails), std::runtime_error);

@@ -15,14 +15,14 @@
 using namespace motet;
 using testing::settle;
 
-TEMPLATE_TEST_CASE("a latch opens at its last step, for all who wait and for later ones", "[latch]",
+TEMPLATE_TEST_CASE("latch opens at its last step, for all waiters and later ones", "[latch]",
                    FORMS) {
   run([] {
     typename TestType::latch steps(3);
     std::string order;
-    group all;
+    group waiters;
     for (const char name : {'a', 'b'}) {
-      all.spin([&, name] {
+      waiters.spin([&, name] {
         steps.wait();
         order += name;
       });
@@ -36,7 +36,7 @@ TEMPLATE_TEST_CASE("a latch opens at its last step, for all who wait and for lat
     CHECK(order.empty());
     steps.count_down();
     CHECK(steps.is_open());
-    all.await_all();
+    waiters.await_all();
     CHECK(order == "ab");
     steps.wait();
     steps.count_down(0);
@@ -46,33 +46,33 @@ TEMPLATE_TEST_CASE("a latch opens at its last step, for all who wait and for lat
   });
 }
 
-TEST_CASE("fibers and plain threads meet at a barrier, and at a latch", "[barrier][latch]") {
+TEST_CASE("barrier and latch work for fibers and plain threads together", "[barrier][latch]") {
   constexpr int parties = 4;
   const int rounds = static_cast<int>(testing::scaled(20'000, testing::under_tsan ? 200 : 2'000));
   barrier line(parties);
-  latch over(parties);
+  latch finish(parties);
   std::atomic<int> lasts{0};
   std::atomic<int> in_round{0};
-  std::atomic<bool> torn{false};
+  std::atomic<bool> inconsistent{false};
   const auto play = [&] {
     for (int round = 0; round < rounds; ++round) {
-      if (in_round.load() / parties != round) torn = true;
+      if (in_round.load() / parties != round) inconsistent = true;
       ++in_round;
       if (line.arrive_and_wait()) ++lasts;
       if (line.arrive_and_wait()) ++lasts;
     }
-    over.count_down();
+    finish.count_down();
   };
   std::vector<std::thread> threads;
   threads.emplace_back(play);
   threads.emplace_back([&] { run(play); });
   run([&] {
-    group mine;
-    for (int i = 0; i < 2; ++i) mine.spin(play);
-    over.wait();
-    mine.await_all();
+    group members;
+    for (int i = 0; i < 2; ++i) members.spin(play);
+    finish.wait();
+    members.await_all();
   });
-  for (auto& each : threads) each.join();
-  CHECK_FALSE(torn);
+  for (auto& thread : threads) thread.join();
+  CHECK_FALSE(inconsistent);
   CHECK(lasts == 2 * rounds);
 }

@@ -17,15 +17,15 @@ using namespace motet;
 using namespace std::chrono_literals;
 using testing::settle;
 
-TEMPLATE_TEST_CASE("a mutex is handed on in order of arrival", "[mutex]", FORMS) {
+TEMPLATE_TEST_CASE("mutex is handed on in order of arrival", "[mutex]", FORMS) {
   run([] {
     typename TestType::mutex lock;
     std::string order;
     lock.lock();
-    group waiting;
+    group waiters;
     for (char name : {'a', 'b', 'c'}) {
-      waiting.spin([&, name] {
-        const std::lock_guard in(lock);
+      waiters.spin([&, name] {
+        const std::lock_guard guard(lock);
         order += name;
         snooze();
         order += name;
@@ -38,37 +38,37 @@ TEMPLATE_TEST_CASE("a mutex is handed on in order of arrival", "[mutex]", FORMS)
     lock.lock();
     order += 'm';
     lock.unlock();
-    waiting.await_all();
+    waiters.await_all();
     CHECK(order == "aabbccm");
   });
 }
 
-TEMPLATE_TEST_CASE("locking a free mutex does not switch", "[mutex]", FORMS) {
+TEMPLATE_TEST_CASE("mutex::lock() does not switch if the mutex is free", "[mutex]", FORMS) {
   run([] {
     typename TestType::mutex lock;
     bool ran = false;
-    auto other = spin([&] { ran = true; });
+    auto neighbour = spin([&] { ran = true; });
     for (int i = 0; i < 100; ++i) {
       lock.lock();
       lock.unlock();
     }
     CHECK_FALSE(ran);
-    other.await();
+    neighbour.await();
   });
 }
 
-TEMPLATE_TEST_CASE("an interrupted waiter does not get the mutex, the next one does", "[mutex]",
-                   FORMS) {
+TEMPLATE_TEST_CASE("mutex: an interrupted waiter does not get the mutex, the next one does",
+                   "[mutex]", FORMS) {
   run([] {
     typename TestType::mutex lock;
     std::string order;
     lock.lock();
     auto first = spin([&] {
-      const std::lock_guard in(lock);
+      const std::lock_guard guard(lock);
       order += '1';
     });
     auto second = spin([&] {
-      const std::lock_guard in(lock);
+      const std::lock_guard guard(lock);
       order += '2';
     });
     settle();
@@ -82,28 +82,29 @@ TEMPLATE_TEST_CASE("an interrupted waiter does not get the mutex, the next one d
   });
 }
 
-TEMPLATE_TEST_CASE("who was given a mutex and is interrupted then has it", "[mutex]", FORMS) {
+TEMPLATE_TEST_CASE("mutex: an interruption after the hand-over does not take the mutex away",
+                   "[mutex]", FORMS) {
   run([] {
     typename TestType::mutex lock;
     bool had = false;
     lock.lock();
-    auto waiting = spin([&] {
-      const std::lock_guard in(lock);
+    auto waiter = spin([&] {
+      const std::lock_guard guard(lock);
       had = true;
       snooze();  // delivers
     });
     settle();
     lock.unlock();
-    waiting.cancel("too late");
-    CHECK_THROWS_AS(waiting.await(), fiber_cancelled);
+    waiter.cancel("too late");
+    CHECK_THROWS_AS(waiter.await(), fiber_cancelled);
     CHECK(had);
     CHECK(lock.try_lock());
     lock.unlock();
   });
 }
 
-TEMPLATE_TEST_CASE("lock throws a pending interruption even if it need not wait", "[mutex]",
-                   FORMS) {
+TEMPLATE_TEST_CASE("mutex::lock() throws a pending interruption even if it need not wait",
+                   "[mutex]", FORMS) {
   run([] {
     typename TestType::mutex lock;
     auto fiber = spin([&] {
@@ -118,25 +119,25 @@ TEMPLATE_TEST_CASE("lock throws a pending interruption even if it need not wait"
   });
 }
 
-TEMPLATE_TEST_CASE("several that want the same two locks in either order all get them", "[mutex]",
-                   FORMS) {
+TEMPLATE_TEST_CASE("mutex: std::lock() on two of them in either order serves all callers",
+                   "[mutex]", FORMS) {
   const auto all_get = [](auto& a, auto& b) {
-    int done = 0;
-    const auto hold = [&done](auto& first, auto& second) {
+    int count = 0;
+    const auto hold = [&count](auto& first, auto& second) {
       for (int round = 0; round < 100; ++round) {
-        const std::scoped_lock both(first, second);
+        const std::scoped_lock guard(first, second);
         snooze();
-        ++done;
+        ++count;
       }
     };
     run([&] {
-      group all;
+      group members;
       for (int i = 0; i < 7; ++i) {
-        all.spin([&, i] { i % 2 == 0 ? hold(a, b) : hold(b, a); });
+        members.spin([&, i] { i % 2 == 0 ? hold(a, b) : hold(b, a); });
       }
-      CHECK(move_on_after(10s, [&] { all.await_all(); }));
+      CHECK(move_on_after(10s, [&] { members.await_all(); }));
     });
-    CHECK(done == 700);
+    CHECK(count == 700);
   };
   typename TestType::mutex a;
   typename TestType::mutex b;
@@ -149,55 +150,55 @@ TEMPLATE_TEST_CASE("several that want the same two locks in either order all get
   all_get(d, deep);
 }
 
-TEMPLATE_TEST_CASE("who may look at what std::lock gave up is served before those behind",
+TEMPLATE_TEST_CASE("mutex: a waiter that retries after std::lock() gave it up is served first",
                    "[mutex]", FORMS) {
   const auto order_at = [](auto& lock) {
     std::string order;
     run([&] {
-      typename TestType::mutex taken;
+      typename TestType::mutex second_lock;
       typename TestType::mutex third;
       auto holder = spin([&] {
-        taken.lock();
+        second_lock.lock();
         suspend();
       });
       lock.lock();
-      group waiting;
+      group waiters;
       for (const char name : {'B', 'C', 'D'}) {
-        waiting.spin([&, name] {
-          const std::lock_guard in(lock);
+        waiters.spin([&, name] {
+          const std::lock_guard guard(lock);
           order += name;
         });
       }
       settle();
-      CHECK_FALSE(taken.try_lock());
+      CHECK_FALSE(second_lock.try_lock());
       lock.unlock();  // as std::lock does: B may look
       CHECK(lock.try_lock());
       third.lock();  // an end to backing off
       lock.unlock();
-      waiting.await_all();
+      waiters.await_all();
       holder.schedule();
       holder.await();
     });
     return order;
   };
   typename TestType::mutex alone;
-  typename TestType::shared_mutex shared;
+  typename TestType::shared_mutex rwlock;
   CHECK(order_at(alone) == "BCD");
-  CHECK(order_at(shared) == "BCD");
+  CHECK(order_at(rwlock) == "BCD");
 }
 
-TEST_CASE("a lock that is older than the fibers of its thread can be given up", "[mutex]") {
+TEST_CASE("mutex: a lock older than the fibers of its thread can be released", "[mutex]") {
   std::thread([] {
     mutex lock;
-    shared_mutex both;
-    const std::lock_guard held(lock);
-    const std::unique_lock writing(both);
+    shared_mutex rwlock;
+    const std::lock_guard guard(lock);
+    const std::unique_lock write_guard(rwlock);
     sleep_for(1us);  // begins a runtime
     CHECK_THROWS_AS(lock.lock(), std::logic_error);
   }).join();
 }
 
-TEMPLATE_TEST_CASE("misuse of a mutex is a logic_error", "[mutex]", FORMS) {
+TEMPLATE_TEST_CASE("mutex throws std::logic_error on misuse", "[mutex]", FORMS) {
   run([] {
     typename TestType::mutex lock;
     CHECK_THROWS_AS(lock.unlock(), std::logic_error);
@@ -213,27 +214,27 @@ TEMPLATE_TEST_CASE("misuse of a mutex is a logic_error", "[mutex]", FORMS) {
     CHECK_THROWS_AS(heir.await(), std::logic_error);
     typename TestType::recursive_mutex deep;
     CHECK_THROWS_AS(deep.unlock(), std::logic_error);
-    typename TestType::shared_mutex both;
-    CHECK_THROWS_AS(both.unlock(), std::logic_error);
-    CHECK_THROWS_AS(both.unlock_shared(), std::logic_error);
-    both.lock();
-    CHECK_THROWS_AS(both.lock(), std::logic_error);
-    CHECK_THROWS_AS(both.lock_shared(), std::logic_error);
-    both.unlock();
+    typename TestType::shared_mutex guard;
+    CHECK_THROWS_AS(guard.unlock(), std::logic_error);
+    CHECK_THROWS_AS(guard.unlock_shared(), std::logic_error);
+    guard.lock();
+    CHECK_THROWS_AS(guard.lock(), std::logic_error);
+    CHECK_THROWS_AS(guard.lock_shared(), std::logic_error);
+    guard.unlock();
     CHECK_THROWS_AS(typename TestType::semaphore(-1), std::invalid_argument);
     typename TestType::semaphore permits(1);
     CHECK_THROWS_AS(permits.acquire(0), std::invalid_argument);
     CHECK_THROWS_AS(permits.try_acquire(-1), std::invalid_argument);
     CHECK_THROWS_AS(permits.release(0), std::invalid_argument);
     CHECK_THROWS_AS(permits.set_limit(-1), std::invalid_argument);
-    constexpr std::ptrdiff_t all = std::numeric_limits<std::ptrdiff_t>::max();
-    CHECK_THROWS_AS(permits.release(all), std::invalid_argument);
+    constexpr std::ptrdiff_t maximum = std::numeric_limits<std::ptrdiff_t>::max();
+    CHECK_THROWS_AS(permits.release(maximum), std::invalid_argument);
     permits.release();
-    CHECK_THROWS_AS(permits.set_limit(all), std::invalid_argument);
+    CHECK_THROWS_AS(permits.set_limit(maximum), std::invalid_argument);
     CHECK(permits.try_acquire(2));
     CHECK_FALSE(permits.try_acquire());
-    permits.set_limit(all);
-    CHECK(permits.try_acquire(all - 1));
+    permits.set_limit(maximum);
+    CHECK(permits.try_acquire(maximum - 1));
     CHECK_FALSE(permits.try_acquire());
   });
 }

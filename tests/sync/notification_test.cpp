@@ -13,30 +13,30 @@ using testing::settle;
 TEMPLATE_TEST_CASE("notification: notify_one() and notify_all() reach only fibers that wait",
                    "[notification]", FORMS) {
   run([] {
-    typename TestType::notification called;
-    CHECK_FALSE(called.notify_one());
-    CHECK_FALSE(called.notify_all());
+    typename TestType::notification news;
+    CHECK_FALSE(news.notify_one());
+    CHECK_FALSE(news.notify_all());
     std::string order;
-    group all;
+    group waiters;
     for (char name : {'a', 'b', 'c'}) {
-      all.spin([&, name] {
-        called.wait();
+      waiters.spin([&, name] {
+        news.wait();
         order += name;
-        called.wait();
+        news.wait();
         order += name;
       });
     }
     settle();
-    CHECK(called.notify_one());
+    CHECK(news.notify_one());
     CHECK(order.empty());  // the notifier goes on first
     settle();
     CHECK(order == "a");
-    CHECK(called.notify_all());  // 'a' waits again, behind the others
+    CHECK(news.notify_all());  // 'a' waits again, behind the others
     settle();
     CHECK(order == "abca");
-    CHECK(called.notify_all());
-    all.await_all();
+    CHECK(news.notify_all());
+    waiters.await_all();
     CHECK(order == "abcabc");
-    CHECK_FALSE(called.notify_one());
+    CHECK_FALSE(news.notify_one());
   });
 }

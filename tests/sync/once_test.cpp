@@ -16,32 +16,34 @@ using testing::oops;
 using testing::settle;
 using testing::until_waiting;
 
-TEMPLATE_TEST_CASE("once is called once, whoever asks meanwhile waits", "[once]", FORMS) {
+TEMPLATE_TEST_CASE("once::call() runs the callable once, and callers wait meanwhile", "[once]",
+                   FORMS) {
   run([] {
     typename TestType::once set_up;
     int calls = 0;
-    int passed = 0;
-    group all;
+    int returns = 0;
+    group callers;
     for (int i = 0; i < 3; ++i) {
-      all.spin([&] {
+      callers.spin([&] {
         set_up.call([&] {
           ++calls;
           sleep_for(1ms);
         });
-        ++passed;
+        ++returns;
       });
     }
     settle();
-    CHECK(passed == 0);
+    CHECK(returns == 0);
     CHECK_FALSE(set_up.is_done());
-    all.await_all();
+    callers.await_all();
     CHECK(calls == 1);
-    CHECK(passed == 3);
+    CHECK(returns == 3);
     CHECK(set_up.is_done());
   });
 }
 
-TEMPLATE_TEST_CASE("where once fails or is interrupted, the next one calls", "[once]", FORMS) {
+TEMPLATE_TEST_CASE("once::call(): if it fails or is interrupted, the next caller runs it", "[once]",
+                   FORMS) {
   run([] {
     typename TestType::once set_up;
     std::string calls;
@@ -52,7 +54,7 @@ TEMPLATE_TEST_CASE("where once fails or is interrupted, the next one calls", "[o
         throw oops();
       });
     });
-    auto interrupted = spin([&] {
+    auto victim = spin([&] {
       set_up.call([&] {
         calls += 'i';
         sleep();
@@ -60,8 +62,8 @@ TEMPLATE_TEST_CASE("where once fails or is interrupted, the next one calls", "[o
     });
     auto does = spin([&] { set_up.call([&] { calls += 'd'; }); });
     CHECK_THROWS_AS(fails.await(), oops);
-    until_waiting(interrupted);
-    interrupted.cancel();
+    until_waiting(victim);
+    victim.cancel();
     does.await();
     CHECK(calls == "fid");
     CHECK_THROWS_AS(typename TestType::once().call([] { throw oops(); }), oops);

@@ -16,14 +16,14 @@
 using namespace motet;
 using namespace std::chrono_literals;
 
-TEMPLATE_TEST_CASE("a mutex says whether it is held and how many wait", "[stats]", mutex,
+TEMPLATE_TEST_CASE("mutex::stats() tells whether it is held and how many wait", "[stats]", mutex,
                    local::mutex, recursive_mutex, local::recursive_mutex) {
   run([] {
     TestType lock;
     CHECK(!lock.stats().held);
     group several;
     {
-      const std::lock_guard held(lock);
+      const std::lock_guard guard(lock);
       for (int i = 0; i < 3; ++i) several.spin([&] { const std::lock_guard turn(lock); });
       snooze();
       CHECK(lock.stats().held);
@@ -38,7 +38,7 @@ TEMPLATE_TEST_CASE("a mutex says whether it is held and how many wait", "[stats]
   });
 }
 
-TEMPLATE_TEST_CASE("a shared_mutex says how many readers it has", "[stats]", shared_mutex,
+TEMPLATE_TEST_CASE("shared_mutex::stats() tells how many readers it has", "[stats]", shared_mutex,
                    local::shared_mutex) {
   run([] {
     TestType lock;
@@ -59,12 +59,12 @@ TEMPLATE_TEST_CASE("a shared_mutex says how many readers it has", "[stats]", sha
   });
 }
 
-TEMPLATE_TEST_CASE("a semaphore says how many permits are free", "[stats]", semaphore,
+TEMPLATE_TEST_CASE("semaphore::stats() tells how many permits are free", "[stats]", semaphore,
                    local::semaphore) {
   run([] {
     TestType permits(3);
     permits.acquire(2);
-    auto waiting = spin([&] { permits.acquire(2); });
+    auto waiter = spin([&] { permits.acquire(2); });
     snooze();
     CHECK(permits.stats().limit == 3);
     CHECK(permits.stats().free == 1);
@@ -72,14 +72,14 @@ TEMPLATE_TEST_CASE("a semaphore says how many permits are free", "[stats]", sema
     permits.set_limit(1);
     CHECK(permits.stats().free == -1);
     permits.set_limit(4);
-    waiting.await();
+    waiter.await();
     CHECK(permits.stats().free == 0);
     CHECK(permits.stats().waiting == 0);
   });
 }
 
-TEMPLATE_TEST_CASE("a channel says how many items it has and who waits at which end", "[stats]",
-                   channel<int>, local::channel<int>) {
+TEMPLATE_TEST_CASE("channel::stats() tells how many items it has and how many wait at each end",
+                   "[stats]", channel<int>, local::channel<int>) {
   run([] {
     TestType items(2);
     group several;
@@ -102,21 +102,21 @@ TEMPLATE_TEST_CASE("a channel says how many items it has and who waits at which 
   });
 }
 
-TEMPLATE_TEST_CASE("a resource_pool says what is lent and what is idle", "[stats]",
-                   resource_pool<int>, local::resource_pool<int>) {
+TEMPLATE_TEST_CASE("resource_pool::stats() tells how many slots are lent and how many idle",
+                   "[stats]", resource_pool<int>, local::resource_pool<int>) {
   run([] {
     TestType pool(2, [] { return 1; });
     CHECK(pool.stats().limit == 2);
     CHECK(pool.stats().idle == 0);
     group several;
     {
-      const auto one = pool.acquire();
-      std::optional other(pool.acquire());
+      const auto slot = pool.acquire();
+      std::optional second(pool.acquire());
       several.spin([&] { const auto late = pool.acquire(); });
       snooze();
       CHECK(pool.stats().lent == 2);
       CHECK(pool.stats().waiting == 1);
-      other.reset();
+      second.reset();
       several.await_all();
       CHECK(pool.stats().lent == 1);
       CHECK(pool.stats().idle == 1);
@@ -126,8 +126,8 @@ TEMPLATE_TEST_CASE("a resource_pool says what is lent and what is idle", "[stats
   });
 }
 
-TEMPLATE_TEST_CASE("a rate_limiter says how much fits and how many wait", "[stats]", rate_limiter,
-                   local::rate_limiter) {
+TEMPLATE_TEST_CASE("rate_limiter::stats() tells how many permits fit and how many wait", "[stats]",
+                   rate_limiter, local::rate_limiter) {
   run([] {
     TestType limiter(1, 1h, 5);
     CHECK(limiter.stats().burst == 5);
@@ -146,22 +146,22 @@ TEMPLATE_TEST_CASE("a rate_limiter says how much fits and how many wait", "[stat
   });
 }
 
-TEST_CASE("any thread asks a primitive while others use it", "[stats]") {
+TEST_CASE("stats() of a primitive may be called by any thread at any time", "[stats]") {
   run(testing::quiet(), [] {
     channel<int> items(4);
     mutex lock;
     std::thread asking([&] {
-      std::size_t most = 0;
+      std::size_t peak = 0;
       while (!items.stats().closed) {
-        most = std::max(most, items.size() + lock.stats().waiting);
+        peak = std::max(peak, items.size() + lock.stats().waiting);
       }
-      if (most > 4 + 4) std::abort();
+      if (peak > 4 + 4) std::abort();
     });
     group several;
     for (int i = 0; i < 4; ++i) {
       several.spin([&] {
         for (int round = 0; round < 1'000; ++round) {
-          const std::lock_guard held(lock);
+          const std::lock_guard guard(lock);
           items.push(round);
         }
       });

@@ -19,7 +19,8 @@ using namespace motet;
 using namespace std::chrono_literals;
 using testing::settle;
 
-TEST_CASE("100 a second with a burst of 10: 110 take a second", "[rate]") {
+TEST_CASE("rate_limiter: 110 acquisitions at 100 per second with a burst of 10 take a second",
+          "[rate]") {
   run([] {
     const int parts = testing::on_sim() ? 1 : 10;  // in a tenth of the time
     rate_limiter rate(static_cast<std::size_t>(100 * parts), 1s, 10);
@@ -47,7 +48,7 @@ TEST_CASE("100 a second with a burst of 10: 110 take a second", "[rate]") {
   });
 }
 
-TEST_CASE("who is interrupted while waiting for a rate takes nothing", "[rate]") {
+TEST_CASE("rate_limiter: an interrupted waiter takes nothing", "[rate]") {
   run([] {
     rate_limiter rate(1, 200ms);
     rate.acquire();
@@ -58,49 +59,49 @@ TEST_CASE("who is interrupted while waiting for a rate takes nothing", "[rate]")
   });
 }
 
-TEST_CASE("a rate holds for threads without fibers, too", "[rate]") {
+TEST_CASE("rate_limiter holds for threads without fibers, too", "[rate]") {
   rate_limiter rate(1'000, 1s);
   const auto begin = std::chrono::steady_clock::now();
-  std::thread other([&] {
+  std::thread remote([&] {
     for (int i = 0; i < 10; ++i) rate.acquire();
   });
   for (int i = 0; i < 10; ++i) rate.acquire();
-  other.join();
+  remote.join();
   CHECK(std::chrono::steady_clock::now() - begin >= 19ms);
 }
 
-TEMPLATE_TEST_CASE("a rate that ends is thrown at all who wait for it, at once", "[rate]",
+TEMPLATE_TEST_CASE("rate_limiter: the destructor throws in all waiters at once", "[rate]",
                    rate_limiter, motet::local::rate_limiter) {
   run([] {
     std::optional<TestType> rate(std::in_place, 1, 1h);
     rate->acquire();
-    std::vector<fiber<void>> waiting;
-    for (int i = 0; i < 3; ++i) waiting.push_back(spin([&] { rate->acquire(); }));
+    std::vector<fiber<void>> waiters;
+    for (int i = 0; i < 3; ++i) waiters.push_back(spin([&] { rate->acquire(); }));
     settle();
     CHECK_FALSE(rate->try_acquire());
     const auto begin = clock::now();
     rate.reset();
-    for (auto& each : waiting) CHECK_THROWS_AS(each.await(), std::logic_error);
+    for (auto& waiter : waiters) CHECK_THROWS_AS(waiter.await(), std::logic_error);
     CHECK(clock::now() - begin < 1s);
   });
 }
 
-TEST_CASE("a rate that ends is thrown at threads without fibers as well", "[rate]") {
+TEST_CASE("rate_limiter: the destructor throws in threads without fibers as well", "[rate]") {
   std::optional<rate_limiter> rate(std::in_place, 1, 1h);
   rate->acquire();
-  std::atomic<int> thrown{0};
+  std::atomic<int> throws{0};
   std::vector<std::thread> threads;
   for (int i = 0; i < 3; ++i) {
     threads.emplace_back([&] {
       try {
         rate->acquire();
       } catch (const std::logic_error&) {
-        ++thrown;
+        ++throws;
       }
     });
   }
   std::this_thread::sleep_for(20ms);  // they wait by now
   rate.reset();
-  for (std::thread& each : threads) each.join();
-  CHECK(thrown == 3);
+  for (std::thread& thread : threads) thread.join();
+  CHECK(throws == 3);
 }

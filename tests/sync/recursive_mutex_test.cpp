@@ -10,16 +10,15 @@
 using namespace motet;
 using testing::settle;
 
-TEMPLATE_TEST_CASE("a recursive mutex is given up when it was unlocked as often", "[mutex]",
-                   FORMS) {
+TEMPLATE_TEST_CASE("recursive_mutex is released after as many unlocks as locks", "[mutex]", FORMS) {
   run([] {
     typename TestType::recursive_mutex lock;
     bool entered = false;
     lock.lock();
     lock.lock();
     CHECK(lock.try_lock());
-    auto other = spin([&] {
-      const std::lock_guard in(lock);
+    auto rival = spin([&] {
+      const std::lock_guard guard(lock);
       entered = true;
     });
     for (int i = 0; i < 3; ++i) {
@@ -27,7 +26,7 @@ TEMPLATE_TEST_CASE("a recursive mutex is given up when it was unlocked as often"
       CHECK_FALSE(entered);
       lock.unlock();
     }
-    other.await();
+    rival.await();
     CHECK(entered);
   });
 }

@@ -25,7 +25,8 @@ using testing::outcome_of;
 using testing::strangers;
 using testing::among_strangers::run_here;
 
-TEST_CASE("a plain thread awaits a value, a failure and a cancellation", "[await]") {
+TEST_CASE("fiber::await() in a plain thread gives a value, a failure or a cancellation",
+          "[await]") {
   distant<int> value([] {
     return spin([] {
       sleep_for(1ms);
@@ -41,7 +42,8 @@ TEST_CASE("a plain thread awaits a value, a failure and a cancellation", "[await
   CHECK(value.handle.await() == 42);
 }
 
-TEST_CASE("a fiber awaits a value, a failure and a cancellation of another thread", "[await]") {
+TEST_CASE("fiber::await() on another thread's fiber gives a value, a failure or a cancellation",
+          "[await]") {
   run_here([] {
     distant<int> value([] {
       return spin([] {
@@ -65,7 +67,7 @@ TEST_CASE("a fiber awaits a value, a failure and a cancellation of another threa
   });
 }
 
-TEST_CASE("a value can be taken abroad", "[await]") {
+TEST_CASE("fiber::await() on an rvalue moves the result to another thread", "[await]") {
   distant<std::unique_ptr<int>> f([] {
     return spin([] {
       sleep_for(1ms);
@@ -76,7 +78,7 @@ TEST_CASE("a value can be taken abroad", "[await]") {
   CHECK_THROWS_AS(f.handle.await(), std::logic_error);
 }
 
-TEST_CASE("other fibers run while one awaits a distant one", "[await]") {
+TEST_CASE("fiber::await() on another thread lets other fibers run", "[await]") {
   run_here([] {
     distant<int> f([] { return spin([] { return suspend<int>(); }); });
     int rounds = 0;
@@ -90,20 +92,20 @@ TEST_CASE("other fibers run while one awaits a distant one", "[await]") {
   });
 }
 
-TEST_CASE("many threads await one fiber, and all get its value", "[await]") {
+TEST_CASE("fiber::await() by many threads gives all of them the value", "[await]") {
   constexpr int threads = 8;
   constexpr int fibers = 20;
   std::atomic<int> right{0};
   run_here([&] {
     auto f = spin([] { return suspend<int>(); });
     std::atomic<int> ready{0};
-    strangers all;
+    strangers joiners;
     for (int i = 0; i < threads; ++i) {
-      all.start([&] {
+      joiners.start([&] {
         ++ready;
         right += f.await();
       });
-      all.start_runtime([&] {
+      joiners.start_runtime([&] {
         group voices;
         for (int k = 0; k < fibers; ++k) voices.spin([&] { right += f.await(); });
         ++ready;
@@ -113,12 +115,13 @@ TEST_CASE("many threads await one fiber, and all get its value", "[await]") {
     while (ready < 2 * threads) snooze();
     f.schedule(1);
     CHECK(f.await() == 1);
-    all.settle();
+    joiners.settle();
   });
   CHECK(right == threads * (fibers + 1));
 }
 
-TEST_CASE("a failure that a distant awaiter has claimed does not go to the parent", "[await]") {
+TEST_CASE("fiber::await() on another thread claims a failure, which the parent does not receive",
+          "[await]") {
   distant<int> f([] {
     return spin([]() -> int {
       (void)suspend<int>();
@@ -126,21 +129,22 @@ TEST_CASE("a failure that a distant awaiter has claimed does not go to the paren
     });
   });
   std::atomic<bool> waiting{false};
-  std::string told;
+  std::string message;
   std::thread awaiter([&] {
     waiting = true;
-    told = outcome_of([&] { return f.handle.await(); });
+    message = outcome_of([&] { return f.handle.await(); });
   });
   while (!waiting) std::this_thread::yield();
   std::this_thread::sleep_for(5ms);  // it has most likely gone to wait
   f.handle.schedule(1);
   awaiter.join();
   f.dismiss();
-  CHECK(told == "first");
+  CHECK(message == "first");
   CHECK(f.failures() <= 1);  // the parent, too, only if the awaiter came too late
 }
 
-TEST_CASE("an await of a distant fiber can be interrupted, and the other lives on", "[await]") {
+TEST_CASE("fiber::await() on another thread can be interrupted, and the awaited fiber lives on",
+          "[await]") {
   run_here([] {
     distant<int> f([] { return spin([] { return suspend<int>(); }); });
     auto awaiter = spin([&] {
@@ -155,75 +159,76 @@ TEST_CASE("an await of a distant fiber can be interrupted, and the other lives o
   });
 }
 
-TEST_CASE("the end of a distant fiber that was awaited in vain ends no other wait", "[await]") {
+TEST_CASE("fiber::await(): a remote end after an interrupted await ends no other wait", "[await]") {
   run_here([] {
     distant<int> f([] { return spin([] { return suspend<int>(); }); });
     CHECK(!move_on_after(1ms, [&] { f.handle.await(); }));
-    auto other = spin([] { return suspend<std::string>(); });
+    auto neighbour = spin([] { return suspend<std::string>(); });
     snooze();
     f.handle.schedule(6);
     std::thread([&] { f.handle.await(); }).join();  // it has ended, and told whoever it should
     const auto begin = motet::clock::now();
     sleep_for(10ms);
     CHECK(motet::clock::now() - begin >= 10ms);
-    other.schedule(std::string("its own"));
-    CHECK(other.await() == "its own");
+    neighbour.schedule(std::string("its own"));
+    CHECK(neighbour.await() == "its own");
   });
 }
 
-TEST_CASE("an await of a distant fiber can be interrupted though that thread is stuck", "[await]") {
+TEST_CASE("fiber::await() on a stuck thread can be interrupted", "[await]") {
   run_here([] {
     auto never = spin([] { sleep(); });
     snooze();
     bool in_time = true;
-    std::thread other(
+    std::thread remote(
         [&] { run_here([&] { in_time = move_on_after(5ms, [&] { never.await(); }); }); });
-    other.join();  // this thread looks at no mail until then
+    remote.join();  // this thread looks at no mail until then
     CHECK_FALSE(in_time);
     never.cancel();
     CHECK_THROWS_AS(never.await(), fiber_cancelled);
   });
 }
 
-TEST_CASE("an await that is interrupted as its fiber ends is told one of both", "[await][stress]") {
+TEST_CASE("fiber::await() returns either the end or the interruption if they coincide",
+          "[await][stress]") {
   run_here([] {
     const auto rounds = testing::scaled(10'000, 300);
-    box<fiber_ref> offered;
-    std::atomic<bool> over{false};
-    strangers others;
-    others.start_runtime([&] {
+    box<fiber_ref> mailbox;
+    std::atomic<bool> finished{false};
+    strangers threads;
+    threads.start_runtime([&] {
       for (std::size_t i = 0; i < rounds; ++i) {
-        offered.put(spin([] { snooze(); }));
+        mailbox.put(spin([] { snooze(); }));
         snooze();
         if (i % 8 == 0) sleep_for(0ns);
       }
-      while (!over) sleep_for(100us);
+      while (!finished) sleep_for(100us);
     });
-    std::size_t told = 0;
-    std::size_t interrupted = 0;
-    while (told + interrupted < rounds) {
-      const auto next = offered.take();
+    std::size_t ends_seen = 0;
+    std::size_t interruptions = 0;
+    while (ends_seen + interruptions < rounds) {
+      const auto next = mailbox.take();
       if (!next) {
         snooze();
         continue;
       }
       auto awaiter = spin([&] { next->await(); });
       snooze();
-      if ((told + interrupted) % 2 == 0) awaiter.raise(first_error());
+      if ((ends_seen + interruptions) % 2 == 0) awaiter.raise(first_error());
       try {
         awaiter.await();
-        ++told;
+        ++ends_seen;
       } catch (const first_error&) {
-        ++interrupted;
+        ++interruptions;
       }
     }
-    over = true;
-    others.join();
-    CHECK(told + interrupted == rounds);
+    finished = true;
+    threads.join();
+    CHECK(ends_seen + interruptions == rounds);
   });
 }
 
-TEST_CASE("an interruption and the awaited end that arrive together are both told", "[await]") {
+TEST_CASE("fiber::await() loses neither the remote end nor the interruption", "[await]") {
   run_here([] {
     distant<int> f([] { return spin([] { return suspend<int>(); }); });
     auto awaiter = spin([&] {
@@ -243,51 +248,52 @@ TEST_CASE("an interruption and the awaited end that arrive together are both tol
   });
 }
 
-TEST_CASE("two threads await each other's fibers", "[await]") {
+TEST_CASE("fiber::await(): two threads can await each other's fibers", "[await]") {
   struct side {
     std::promise<fiber<int>> offer;
     std::shared_future<fiber<int>> handle = offer.get_future().share();
-    int got = 0;
+    int value = 0;
   };
   std::array<side, 2> sides;
-  strangers others;
+  strangers peers;
   for (std::size_t i = 0; i < 2; ++i) {
-    others.start_runtime([&sides, i] {
+    peers.start_runtime([&sides, i] {
       sides[i].offer.set_value(spin([i] {
         for (int rounds = 0; rounds < 100; ++rounds) snooze();
         return static_cast<int>(i) + 1;
       }));
-      sides[i].got = sides[1 - i].handle.get().await();
+      sides[i].value = sides[1 - i].handle.get().await();
       suspend();
     });
   }
-  others.join();
-  CHECK(sides[0].got == 2);
-  CHECK(sides[1].got == 1);
+  peers.join();
+  CHECK(sides[0].value == 2);
+  CHECK(sides[1].value == 1);
 }
 
-TEST_CASE("a thread sleeps without computing while it waits for another", "[await]") {
+TEST_CASE("fiber::await() on another thread uses no CPU time while it waits", "[await]") {
   run_here([] {
     distant<int> f([] { return spin([] { return suspend<int>(); }); });
     std::thread later([&] {
       std::this_thread::sleep_for(20ms);
       f.handle.schedule(1);
     });
-    const std::clock_t before = std::clock();
+    const std::clock_t start = std::clock();
     CHECK(f.handle.await() == 1);
-    const double used = static_cast<double>(std::clock() - before) / CLOCKS_PER_SEC;
+    const double seconds = static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
     later.join();
-    CHECK(used < 0.01);
+    CHECK(seconds < 0.01);
   });
 }
 
-TEST_CASE("awaiting another thread's main fiber ends when that runtime does", "[await][main]") {
+TEST_CASE("fiber::await() on another thread's main fiber ends when that runtime does",
+          "[await][main]") {
   // On failure the awaiter is left behind, so that this test says so instead of hanging.
   for (const bool with_runtime : {false, true}) {
     auto main = std::make_shared<std::promise<fiber_ref>>();
     auto dismissed = std::make_shared<std::promise<void>>();
-    auto over = std::make_shared<std::promise<void>>();
-    auto ended = over->get_future();
+    auto finish = std::make_shared<std::promise<void>>();
+    auto finished = finish->get_future();
     std::thread home([main, dismissed] {
       run(strangers::quiet(), [&] {
         main->set_value(current());
@@ -296,19 +302,19 @@ TEST_CASE("awaiting another thread's main fiber ends when that runtime does", "[
       });
     });
     auto handle = main->get_future().get();
-    std::thread awaiter([over, with_runtime, handle] {
+    std::thread awaiter([finish, with_runtime, handle] {
       const auto await = [&] { handle.await(); };
       if (with_runtime) {
         run(strangers::quiet(), await);
       } else {
         await();
       }
-      over->set_value();
+      finish->set_value();
     });
     std::this_thread::sleep_for(10ms);
     dismissed->set_value();
     home.join();
-    const bool told = ended.wait_for(2s) == std::future_status::ready;
+    const bool told = finished.wait_for(2s) == std::future_status::ready;
     CHECK(told);
     if (told) {
       awaiter.join();
@@ -318,39 +324,41 @@ TEST_CASE("awaiting another thread's main fiber ends when that runtime does", "[
   }
 }
 
-TEST_CASE("a failure that another thread awaits is not its parent's as well", "[await]") {
+TEST_CASE("fiber::await(): a failure awaited by another thread is not the parent's as well",
+          "[await]") {
   run(strangers::quiet(), [] {
     event go;
-    promise<fiber_ref> made;
+    promise<fiber_ref> handle_promise;
     std::atomic<bool> parent_told{false};
-    thread other(strangers::quiet(), [&] {
+    thread remote(strangers::quiet(), [&] {
       const auto child = spin([&] {
         go.wait();
         throw first_error();
       });
-      made.set_value(child);
+      handle_promise.set_value(child);
       try {
         sleep();
       } catch (const first_error&) {
         parent_told = true;
       }
     });
-    const fiber_ref failing = made.get_future().get();
+    const fiber_ref failing = handle_promise.get_future().get();
     auto awaiting = spin([&] { CHECK_THROWS_AS(failing.await(), first_error); });
-    other.call([] {});  // there and back: the wait has begun there
-    other.call([] {});
+    remote.call([] {});  // there and back: the wait has begun there
+    remote.call([] {});
     go.set();
     awaiting.await();
-    other.cancel();
-    CHECK_THROWS_AS(other.await(), fiber_cancelled);
+    remote.cancel();
+    CHECK_THROWS_AS(remote.await(), fiber_cancelled);
     CHECK_FALSE(parent_told);
   });
 }
 
-TEST_CASE("a failure that a distant awaiter no longer waits for reaches the parent", "[failures]") {
+TEST_CASE("fiber::await(): a failure reaches the parent after the remote awaiter gave up",
+          "[failures]") {
   fiber_ref target;
   std::atomic<int> phase{0};
-  std::thread other([&] {
+  std::thread remote([&] {
     run([&] {
       while (phase < 1) std::this_thread::yield();
       CHECK_FALSE(move_on_after(10ms, [&] { target.await(); }));
@@ -358,7 +366,7 @@ TEST_CASE("a failure that a distant awaiter no longer waits for reaches the pare
       while (phase < 3) std::this_thread::yield();
     });
   });
-  bool told = false;
+  bool notified = false;
   run([&] {
     auto child = spin([&] {
       while (phase < 2) std::this_thread::yield();  // a busy thread does not look at its mail
@@ -372,12 +380,12 @@ TEST_CASE("a failure that a distant awaiter no longer waits for reaches the pare
       });
       snooze();
     } catch (const std::runtime_error&) {
-      told = true;
+      notified = true;
     }
     child = {};
     phase = 3;
   });
-  other.join();
+  remote.join();
   target = {};
-  CHECK(told);
+  CHECK(notified);
 }

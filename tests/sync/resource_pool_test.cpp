@@ -16,45 +16,45 @@ using namespace motet;
 using namespace std::chrono_literals;
 using testing::settle;
 
-TEST_CASE("a pool makes what it lends when it must, and lends it again", "[pool]") {
+TEST_CASE("resource_pool makes a resource when it must, and lends it again", "[pool]") {
   run([] {
-    int made = 0;
-    resource_pool<int> pool(2, [&] { return ++made; });
+    int count = 0;
+    resource_pool<int> pool(2, [&] { return ++count; });
     {
       auto first = pool.acquire();
       auto second = pool.acquire();
       CHECK(*first == 1);
       CHECK(*second == 2);
       CHECK_FALSE(move_on_after(1ms, [&] { (void)pool.acquire(); }));
-      auto waiting = spin([&] { return *pool.acquire(); });
+      auto waiter = spin([&] { return *pool.acquire(); });
       settle();
       second.discard();
       CHECK_THROWS_AS(*second, std::logic_error);
       CHECK_THROWS_AS(second.discard(), std::logic_error);
-      CHECK(waiting.await() == 3);
+      CHECK(waiter.await() == 3);
     }
-    auto moved = pool.acquire();
-    const auto kept = std::move(moved);
-    CHECK(made == 3);
+    auto source = pool.acquire();
+    const auto target = std::move(source);
+    CHECK(count == 3);
     CHECK_THROWS_AS(resource_pool<int>(0, [] { return 1; }), std::invalid_argument);
     CHECK_THROWS_AS(resource_pool<int>(1, nullptr), std::invalid_argument);
-    constexpr std::size_t all = std::numeric_limits<std::size_t>::max();
-    for (const std::size_t too_many : {all, all / 4}) {
+    constexpr std::size_t maximum = std::numeric_limits<std::size_t>::max();
+    for (const std::size_t too_many : {maximum, maximum / 4}) {
       CHECK_THROWS_AS(resource_pool<int>(too_many, [] { return 1; }), std::invalid_argument);
     }
   });
 }
 
-TEST_CASE("what is not healthy is replaced, and no failure costs a slot", "[pool]") {
+TEST_CASE("resource_pool replaces an unhealthy resource, and a failure costs no slot", "[pool]") {
   run([] {
-    int made = 0;
+    int count = 0;
     bool works = false;
     resource_pool<int> pool(
         1,
         [&] {
           sleep_for(1ms);
           if (!works) throw std::runtime_error("refused");
-          return ++made;
+          return ++count;
         },
         [](const int& n) {
           snooze();
@@ -72,31 +72,31 @@ TEST_CASE("what is not healthy is replaced, and no failure costs a slot", "[pool
   });
 }
 
-TEMPLATE_TEST_CASE("a pool that ends is thrown at who waits for it, and what it lent goes on",
+TEMPLATE_TEST_CASE("resource_pool: the destructor throws in its waiters; lent resources stay valid",
                    "[pool]", resource_pool<std::shared_ptr<int>>,
                    motet::local::resource_pool<std::shared_ptr<int>>) {
   run([] {
     std::weak_ptr<int> last;
     std::optional<TestType> pool(std::in_place, 2, [&] {
-      auto made = std::make_shared<int>(7);
-      last = made;
-      return made;
+      auto resource = std::make_shared<int>(7);
+      last = resource;
+      return resource;
     });
     {
       const auto lent = pool->acquire();
       std::weak_ptr<int> idle;
       {
-        const auto other = pool->acquire();
+        const auto second_slot = pool->acquire();
         idle = last;
       }
       CHECK_FALSE(idle.expired());
-      std::optional kept(pool->acquire());
-      auto waiting = spin([&] { (void)pool->acquire(); });
+      std::optional loan(pool->acquire());
+      auto waiter = spin([&] { (void)pool->acquire(); });
       settle();
       pool.reset();
-      CHECK_THROWS_AS(waiting.await(), std::logic_error);
+      CHECK_THROWS_AS(waiter.await(), std::logic_error);
       CHECK_FALSE(idle.expired());
-      kept.reset();
+      loan.reset();
       CHECK(idle.expired());
       CHECK(**lent == 7);
     }

@@ -26,38 +26,40 @@ using testing::oops;
 using testing::settle;
 using testing::until_waiting;
 
-TEMPLATE_TEST_CASE("select over a range takes one branch at a time, until none is left", "[select]",
-                   FORMS) {
+TEMPLATE_TEST_CASE("select() over a range takes one branch at a time, until none is left",
+                   "[select]", FORMS) {
   run([] {
     constexpr int count = 40;
     std::deque<typename TestType::template channel<int>> channels;
     std::vector<int> sums(count);
-    int ended = 0;
+    int ends = 0;
     const auto branch = [&](int place) {
-      return on_pop(channels[static_cast<std::size_t>(place)], [&, place](std::optional<int> got) {
-        if (got) {
-          sums[static_cast<std::size_t>(place)] += *got;
-        } else {
-          ++ended;
-        }
-      });
+      return on_pop(channels[static_cast<std::size_t>(place)],
+                    [&, place](std::optional<int> value) {
+                      if (value) {
+                        sums[static_cast<std::size_t>(place)] += *value;
+                      } else {
+                        ++ends;
+                      }
+                    });
     };
     std::vector<decltype(branch(0))> cases;
-    group all;
+    group producers;
     for (int i = 0; i < count; ++i) {
       channels.emplace_back(static_cast<std::size_t>(i % 3));
-      all.spin([&, i] {
-        for (int each = 1; each <= 10; ++each) channels[static_cast<std::size_t>(i)].push(i * each);
+      producers.spin([&, i] {
+        for (int factor = 1; factor <= 10; ++factor)
+          channels[static_cast<std::size_t>(i)].push(i * factor);
         channels[static_cast<std::size_t>(i)].close();
       });
     }
     for (int i = 0; i < count; ++i) cases.push_back(branch(i));
-    while (ended < count) {
-      const int before = ended;
-      const std::size_t taken = motet::select(cases);
-      if (ended > before) cases[taken].only_if(false);
+    while (ends < count) {
+      const int ends_before = ends;
+      const std::size_t index = motet::select(cases);
+      if (ends > ends_before) cases[index].only_if(false);
     }
-    all.await_all();
+    producers.await_all();
     for (int i = 0; i < count; ++i) CHECK(sums[static_cast<std::size_t>(i)] == 55 * i);
     CHECK_THROWS_AS(motet::select(cases), std::invalid_argument);
     cases.clear();
@@ -65,7 +67,8 @@ TEMPLATE_TEST_CASE("select over a range takes one branch at a time, until none i
   });
 }
 
-TEMPLATE_TEST_CASE("a branch of a range counts its time from the select on", "[select]", FORMS) {
+TEMPLATE_TEST_CASE("select() over a range: a timeout branch counts from the call", "[select]",
+                   FORMS) {
   run([] {
     std::vector<decltype(on_timeout(1ms))> cases;
     cases.push_back(on_timeout(30ms));
@@ -78,27 +81,29 @@ TEMPLATE_TEST_CASE("a branch of a range counts its time from the select on", "[s
   });
 }
 
-TEST_CASE("descriptors in a range, again and again", "[select]") {
+TEST_CASE("select() over a range of descriptors can be repeated", "[select]") {
   if (testing::on_sim()) return;
   run([] {
     std::vector<motet::pipe> pipes;
     for (int i = 0; i < 2; ++i) pipes.push_back(motet::pipe::open());
-    const auto branch = [](motet::pipe& one) { return on_readable(one.native_handle(SHUT_RD)); };
+    const auto branch = [](motet::pipe& source) {
+      return on_readable(source.native_handle(SHUT_RD));
+    };
     std::vector<decltype(branch(pipes[0]))> cases;
-    for (auto& each : pipes) cases.push_back(branch(each));
+    for (auto& source : pipes) cases.push_back(branch(source));
     for (int round = 0; round < 6; ++round) {
-      const auto which = static_cast<std::size_t>(round / 3);
+      const auto place = static_cast<std::size_t>(round / 3);
       auto waits = spin([&] { return motet::select(cases); });
       until_waiting(waits);
-      pipes[which].write_all("x");
-      CHECK(waits.await() == which);
+      pipes[place].write_all("x");
+      CHECK(waits.await() == place);
       std::array<std::byte, 1> byte;
-      pipes[which].read(byte);
+      pipes[place].read(byte);
     }
   });
 }
 
-TEMPLATE_TEST_CASE("a disabled branch is none", "[select]", FORMS) {
+TEMPLATE_TEST_CASE("select() ignores a disabled branch", "[select]", FORMS) {
   run([] {
     typename TestType::template channel<int> full(1);
     typename TestType::template channel<int> empty(1);
@@ -112,7 +117,7 @@ TEMPLATE_TEST_CASE("a disabled branch is none", "[select]", FORMS) {
   });
 }
 
-TEMPLATE_TEST_CASE("select waits for an event, a latch, permits, or what a subscription gets",
+TEMPLATE_TEST_CASE("select() waits for an event, a latch, permits or a subscription's item",
                    "[select]", FORMS) {
   run([] {
     typename TestType::event happened;
@@ -120,20 +125,22 @@ TEMPLATE_TEST_CASE("select waits for an event, a latch, permits, or what a subsc
     typename TestType::semaphore permits(1);
     typename TestType::template broadcast<int> numbers(2);
     typename TestType::template watch<int> level(7);
-    auto from = numbers.subscribe();
-    auto seen = level.subscribe();
-    std::string got;
-    const auto any = [&] {
+    auto items = numbers.subscribe();
+    auto levels = level.subscribe();
+    std::string text;
+    const auto wait_for_any = [&] {
       return motet::select(
-          in_order, on_set(happened, [&] { got += 'e'; }), on_open(steps, [&] { got += 'l'; }),
-          on_acquire(permits, 2, [&] { got += 's'; }),
-          on_next(from, [&](std::optional<int> next) { got += std::to_string(next.value_or(0)); }),
-          on_next(seen, [&](std::optional<int> now) { got += std::to_string(*now); }));
+          in_order, on_set(happened, [&] { text += 'e'; }), on_open(steps, [&] { text += 'l'; }),
+          on_acquire(permits, 2, [&] { text += 's'; }),
+          on_next(items,
+                  [&](std::optional<int> next) { text += std::to_string(next.value_or(0)); }),
+          on_next(levels,
+                  [&](std::optional<int> level_seen) { text += std::to_string(*level_seen); }));
     };
-    CHECK(any() == 4);
-    CHECK(got == "7");
+    CHECK(wait_for_any() == 4);
+    CHECK(text == "7");
     const auto waits_for = [&](auto change) {
-      auto waits = spin([&] { return any(); });
+      auto waits = spin([&] { return wait_for_any(); });
       until_waiting(waits);
       change();
       return waits.await();
@@ -142,47 +149,47 @@ TEMPLATE_TEST_CASE("select waits for an event, a latch, permits, or what a subsc
     CHECK(waits_for([&] { numbers.push(5); }) == 3);
     CHECK(waits_for([&] { permits.release(); }) == 2);
     CHECK(waits_for([&] { steps.count_down(); }) == 1);
-    CHECK(any() == 1);
+    CHECK(wait_for_any() == 1);
     happened.set();
-    CHECK(any() == 0);
-    CHECK(got == "785slle");
+    CHECK(wait_for_any() == 0);
+    CHECK(text == "785slle");
     happened.reset();
     typename TestType::latch closed(1);
-    auto interrupted = spin([&] {
+    auto victim = spin([&] {
       motet::select(on_set(happened), on_acquire(permits, 1), on_open(closed),
-                    on_next(seen, [&] { got += '!'; }));
+                    on_next(levels, [&] { text += '!'; }));
     });
-    until_waiting(interrupted);
-    interrupted.raise(oops());
+    until_waiting(victim);
+    victim.raise(oops());
     permits.release();
-    CHECK_THROWS_AS(interrupted.await(), oops);
+    CHECK_THROWS_AS(victim.await(), oops);
     CHECK(permits.try_acquire());
     numbers.push(1);
     numbers.push(2);
     numbers.push(3);
-    CHECK_THROWS_AS(motet::select(on_next(from)), items_missed);
-    CHECK(motet::select(on_next(from, [&](std::optional<int> next) { CHECK(next == 2); })) == 0);
+    CHECK_THROWS_AS(motet::select(on_next(items)), items_missed);
+    CHECK(motet::select(on_next(items, [&](std::optional<int> next) { CHECK(next == 2); })) == 0);
   });
 }
 
-TEMPLATE_TEST_CASE("permits asked for by a select hold up those behind only while it waits",
+TEMPLATE_TEST_CASE("select() on permits holds up later acquirers only while it waits",
                    "[select][semaphore]", FORMS) {
   run([] {
     typename TestType::semaphore permits(1);
-    bool got = false;
+    bool acquired = false;
     event enough;
     auto large = spin([&] { motet::select(on_acquire(permits, 5), on_set(enough)); });
     until_waiting(large);
     auto small = spin([&] {
       permits.acquire();
-      got = true;
+      acquired = true;
     });
     until_waiting(small);
-    CHECK_FALSE(got);
+    CHECK_FALSE(acquired);
     enough.set();
     large.await();
     small.await();
-    CHECK(got);
+    CHECK(acquired);
     auto refused = spin([&] { motet::select(on_acquire(permits, 1), on_timeout(1h)); });
     until_waiting(refused);
     permits.close();
@@ -192,12 +199,12 @@ TEMPLATE_TEST_CASE("permits asked for by a select hold up those behind only whil
   });
 }
 
-TEST_CASE("select waits for whichever of several futures is ready first", "[select][future]") {
+TEST_CASE("select() over futures takes the first that is ready", "[select][future]") {
   run([] {
     std::vector<promise<int>> promises(3);
-    const auto branch = [](const promise<int>& of) { return on_ready(of.get_future()); };
+    const auto branch = [](const promise<int>& source) { return on_ready(source.get_future()); };
     std::vector<decltype(branch(promises[0]))> cases;
-    for (const auto& each : promises) cases.push_back(branch(each));
+    for (const auto& source : promises) cases.push_back(branch(source));
     auto first = spin([&] { return motet::select(cases); });
     until_waiting(first);
     std::thread([&] { promises[1].set_value(1); }).join();
@@ -208,14 +215,14 @@ TEST_CASE("select waits for whichever of several futures is ready first", "[sele
   });
 }
 
-TEMPLATE_TEST_CASE("a permit guard gives its permits back", "[semaphore]", FORMS) {
+TEMPLATE_TEST_CASE("permit_guard returns its permits", "[semaphore]", FORMS) {
   run([] {
     typename TestType::semaphore permits(3);
     {
       const permit_guard two(permits, 2);
-      permit_guard one(permits);
+      permit_guard guard(permits);
       CHECK_FALSE(permits.try_acquire());
-      const auto moved = std::move(one);
+      const auto target = std::move(guard);
       CHECK_FALSE(permits.try_acquire());
     }
     CHECK(permits.stats().free == 3);

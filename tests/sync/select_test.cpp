@@ -29,8 +29,8 @@ struct pipe_ends {
   pipe_ends(const pipe_ends&) = delete;
   pipe_ends& operator=(const pipe_ends&) = delete;
   ~pipe_ends() {
-    for (int each : ends) {
-      if (each >= 0) ::close(each);
+    for (int end : ends) {
+      if (end >= 0) ::close(end);
     }
   }
   int reading() const { return ends[0]; }
@@ -39,50 +39,50 @@ struct pipe_ends {
 
 }  // namespace
 
-TEST_CASE("select takes what is ready, without switching", "[select]") {
+TEST_CASE("select() takes a ready branch without switching", "[select]") {
   run([] {
     channel<int> empty;
     local::channel<std::string> words(1);
     words.push("here");
     bool other_ran = false;
-    auto other = spin([&] { other_ran = true; });
-    std::string got;
-    const std::size_t taken =
+    auto neighbour = spin([&] { other_ran = true; });
+    std::string text;
+    const std::size_t index =
         select(on_pop(empty, [](std::optional<int>) { FAIL("nothing was there"); }),
-               on_pop(words, [&](std::optional<std::string> word) { got = word.value(); }),
+               on_pop(words, [&](std::optional<std::string> word) { text = word.value(); }),
                on_timeout(1h, [] { FAIL("not waited so long"); }));
-    CHECK(taken == 1);
-    CHECK(got == "here");
+    CHECK(index == 1);
+    CHECK(text == "here");
     CHECK_FALSE(other_ran);
-    other.await();
+    neighbour.await();
   });
 }
 
-TEST_CASE("select waits for whichever comes first", "[select]") {
+TEST_CASE("select() waits for whichever branch is ready first", "[select]") {
   run([] {
     channel<int> a;
     local::channel<int> b;
     channel<std::unique_ptr<int>> c;
-    int got = 0;
+    int value = 0;
     auto item = std::make_unique<int>(7);
     const auto wait = [&] {
-      got = 0;
-      return select(on_pop(a, [&](std::optional<int> n) { got = n.value(); }),
-                    on_pop(b, [&](std::optional<int> n) { got = -n.value(); }),
-                    on_push(c, std::move(item), [&] { got = 100; }));
+      value = 0;
+      return select(on_pop(a, [&](std::optional<int> n) { value = n.value(); }),
+                    on_pop(b, [&](std::optional<int> n) { value = -n.value(); }),
+                    on_push(c, std::move(item), [&] { value = 100; }));
     };
-    group others;
-    others.spin([&] { a.push(1); });
+    group producers;
+    producers.spin([&] { a.push(1); });
     CHECK(wait() == 0);
-    CHECK(got == 1);
-    others.spin([&] { b.push(2); });
+    CHECK(value == 1);
+    producers.spin([&] { b.push(2); });
     CHECK(wait() == 1);
-    CHECK(got == -2);
+    CHECK(value == -2);
     CHECK(item != nullptr);  // not pushed, so still here
-    others.spin([&] { got = *c.pop().value(); });
+    producers.spin([&] { value = *c.pop().value(); });
     CHECK(wait() == 2);
     CHECK(item == nullptr);
-    others.await_all();
+    producers.await_all();
     // It waits nowhere any more.
     CHECK_FALSE(a.try_push(1));
     CHECK_FALSE(b.try_push(1));
@@ -90,33 +90,32 @@ TEST_CASE("select waits for whichever comes first", "[select]") {
   });
 }
 
-TEST_CASE("of several ready branches each is taken sometimes, in_order always the first",
-          "[select]") {
+TEST_CASE("select() takes any of several ready branches, in_order always the first", "[select]") {
   run([] {
-    std::array<channel<int>, 4> from;
+    std::array<channel<int>, 4> sources;
     std::array<std::optional<channel<int>>, 4> full;
-    for (auto& each : full) each.emplace(unbounded);
+    for (auto& slot : full) slot.emplace(unbounded);
     constexpr int rounds = 4'000;
     std::array<int, 4> count{};
     for (int i = 0; i < rounds; ++i) {
-      for (auto& each : full) {
-        if (!each->try_pop()) each->push(i);
-        each->push(i);
+      for (auto& slot : full) {
+        if (!slot->try_pop()) slot->push(i);
+        slot->push(i);
       }
       ++count[select(on_pop(*full[0]), on_pop(*full[1]), on_pop(*full[2]), on_pop(*full[3]))];
     }
-    for (int each : count) {
-      CHECK(each > rounds / 5);
-      CHECK(each < rounds / 3);
+    for (int number : count) {
+      CHECK(number > rounds / 5);
+      CHECK(number < rounds / 3);
     }
     for (int i = 0; i < 100; ++i) {
       full[1]->push(i);
-      CHECK(select(in_order, on_pop(from[0]), on_pop(*full[1]), on_pop(*full[2])) == 1);
+      CHECK(select(in_order, on_pop(sources[0]), on_pop(*full[1]), on_pop(*full[2])) == 1);
     }
   });
 }
 
-TEST_CASE("a time is taken only when nothing else can proceed", "[select]") {
+TEST_CASE("select() takes a timeout only when nothing else can proceed", "[select]") {
   run([] {
     channel<int> numbers(1);
     for (int i = 0; i < 100; ++i) {
@@ -133,7 +132,7 @@ TEST_CASE("a time is taken only when nothing else can proceed", "[select]") {
   });
 }
 
-TEST_CASE("a fiber's end is a branch", "[select]") {
+TEST_CASE("select() accepts the end of a fiber as a branch", "[select]") {
   run([] {
     channel<int> numbers;
     auto fiber = spin([] {
@@ -152,11 +151,11 @@ TEST_CASE("a fiber's end is a branch", "[select]") {
   });
 }
 
-TEST_CASE("a fiber of another thread, too", "[select]") {
+TEST_CASE("select() accepts the end of another thread's fiber as a branch", "[select]") {
   run([] {
     channel<fiber_ref> handles(1);
     channel<int> go(1);
-    std::thread other([&] {
+    std::thread remote([&] {
       run([&] {
         auto waits = spin([&] { go.pop(); });
         handles.push(waits);
@@ -169,17 +168,17 @@ TEST_CASE("a fiber of another thread, too", "[select]") {
     channel<int> never;
     CHECK(select(on_pop(never), on_end(distant)) == 1);
     CHECK(select(on_pop(never), on_end(distant)) == 1);
-    other.join();
+    remote.join();
   });
 }
 
-TEST_CASE("a distant end that comes just after another branch leaves nothing behind", "[select]") {
+TEST_CASE("select() leaves nothing behind if a remote end comes after another branch", "[select]") {
   run([] {
     channel<int> numbers(1);
-    motet::thread there([] { motet::sleep(); });
+    motet::thread worker([] { motet::sleep(); });
     const std::size_t rounds = testing::scaled(30'000, 2'000);
     for (std::size_t i = 0; i < rounds; ++i) {
-      const auto fiber = there.spin([&] { numbers.try_push(1); });
+      const auto fiber = worker.spin([&] { numbers.try_push(1); });
       select(on_end(fiber), on_pop(numbers));
       numbers.try_pop();
       fiber.await();
@@ -187,7 +186,7 @@ TEST_CASE("a distant end that comes just after another branch leaves nothing beh
   });
 }
 
-TEST_CASE("a descriptor is a branch", "[select]") {
+TEST_CASE("select() accepts a descriptor as a branch", "[select]") {
   run([] {
     pipe_ends ends;
     channel<int> numbers;
@@ -211,7 +210,7 @@ TEST_CASE("a descriptor is a branch", "[select]") {
   });
 }
 
-TEST_CASE("a descriptor that is closed during a select is an error", "[select]") {
+TEST_CASE("select() throws if its descriptor is closed", "[select]") {
   run([] {
     pipe_ends ends;
     auto closer = spin([&] {
@@ -223,102 +222,103 @@ TEST_CASE("a descriptor that is closed during a select is an error", "[select]")
   });
 }
 
-TEST_CASE("an interrupted select has taken nothing", "[select]") {
+TEST_CASE("select() takes nothing when it is interrupted", "[select]") {
   run([] {
     channel<int> numbers;
-    channel<int> others;
+    channel<int> second;
     int value = 5;
-    auto waiting =
-        spin([&] { select(on_pop(numbers), on_push(others, std::move(value)), on_timeout(1h)); });
+    auto waiter =
+        spin([&] { select(on_pop(numbers), on_push(second, std::move(value)), on_timeout(1h)); });
     settle();
-    waiting.cancel("no more");
+    waiter.cancel("no more");
     CHECK_FALSE(numbers.try_push(1));
-    CHECK_FALSE(others.try_pop().has_value());
-    CHECK_THROWS_AS(waiting.await(), fiber_cancelled);
-    CHECK_FALSE(move_on_after(1ms, [&] { select(on_pop(numbers), on_pop(others)); }));
+    CHECK_FALSE(second.try_pop().has_value());
+    CHECK_THROWS_AS(waiter.await(), fiber_cancelled);
+    CHECK_FALSE(move_on_after(1ms, [&] { select(on_pop(numbers), on_pop(second)); }));
     CHECK_FALSE(numbers.try_push(1));
   });
 }
 
-TEST_CASE("a closed channel is ready, and a push to one throws", "[select]") {
+TEST_CASE("select() on a closed channel is ready, and its push throws", "[select]") {
   run([] {
     channel<int> numbers;
-    channel<int> others;
+    channel<int> second;
     group closers;
     closers.spin([&] { numbers.close(); });
-    std::optional<int> got = 1;
-    CHECK(select(on_pop(numbers, [&](std::optional<int> n) { got = n; }), on_pop(others)) == 0);
-    CHECK_FALSE(got.has_value());
-    closers.spin([&] { others.close(); });
-    CHECK_THROWS_AS(select(on_push(others, 1), on_timeout(1h)), channel_closed);
-    CHECK_THROWS_AS(select(on_push(others, 1), on_timeout(1h)), channel_closed);
+    std::optional<int> value = 1;
+    CHECK(select(on_pop(numbers, [&](std::optional<int> n) { value = n; }), on_pop(second)) == 0);
+    CHECK_FALSE(value.has_value());
+    closers.spin([&] { second.close(); });
+    CHECK_THROWS_AS(select(on_push(second, 1), on_timeout(1h)), channel_closed);
+    CHECK_THROWS_AS(select(on_push(second, 1), on_timeout(1h)), channel_closed);
   });
 }
 
-TEST_CASE("a channel that is destroyed during a select throws there", "[select]") {
+TEST_CASE("select() throws if its channel is destroyed", "[select]") {
   run([] {
     auto numbers = std::make_unique<channel<int>>();
-    channel<int> others;
-    auto waiting = spin([&] { select(on_pop(*numbers), on_pop(others)); });
+    channel<int> second;
+    auto waiter = spin([&] { select(on_pop(*numbers), on_pop(second)); });
     settle();
     numbers.reset();
-    CHECK_THROWS_AS(waiting.await(), std::logic_error);
+    CHECK_THROWS_AS(waiter.await(), std::logic_error);
     // Destroyed after another branch was taken, and before the fiber has run.
     numbers = std::make_unique<channel<int>>();
-    std::size_t taken = 9;
-    auto next = spin([&] { taken = select(on_pop(*numbers), on_pop(others)); });
+    std::size_t index = 9;
+    auto next = spin([&] { index = select(on_pop(*numbers), on_pop(second)); });
     settle();
-    others.push(1);
+    second.push(1);
     numbers.reset();
     next.await();
-    CHECK(taken == 1);
+    CHECK(index == 1);
   });
 }
 
-TEST_CASE("two selects meet each other", "[select]") {
+TEST_CASE("select() works against another select()", "[select]") {
   run([] {
     channel<int> a;
     channel<int> b;
-    int got = 0;
-    group both;
+    int value = 0;
+    group fibers;
     // Each could do both, but not with itself.
     for (int i = 0; i < 2; ++i) {
-      both.spin([&] {
-        select(on_push(a, 1, [&] { got += 1; }), on_pop(a, [&](std::optional<int>) { got += 10; }),
-               on_pop(b));
+      fibers.spin([&] {
+        select(on_push(a, 1, [&] { value += 1; }),
+               on_pop(a, [&](std::optional<int>) { value += 10; }), on_pop(b));
       });
     }
-    both.await_all();
-    CHECK(got == 11);
+    fibers.await_all();
+    CHECK(value == 11);
   });
 }
 
-TEST_CASE("threads that select on the same channels lose nothing", "[select]") {
-  const auto each = static_cast<int>(testing::scaled(50'000, testing::under_tsan ? 1'000 : 10'000));
+TEST_CASE("select() by several threads on the same channels loses nothing", "[select]") {
+  const auto per_thread =
+      static_cast<int>(testing::scaled(50'000, testing::under_tsan ? 1'000 : 10'000));
   channel<int> a;
   channel<int> b(3);
   long sum = 0;
   int count = 0;
-  const auto produce = [&](channel<int>& other) {
+  const auto produce = [&](channel<int>& opposite) {
     run([&] {
-      for (int i = 1; i <= each; ++i) {
+      for (int i = 1; i <= per_thread; ++i) {
         int first = i;
         int second = i;
-        select(on_push(a, std::move(first)), on_push(other, std::move(second)));
+        select(on_push(a, std::move(first)), on_push(opposite, std::move(second)));
       }
     });
   };
-  std::thread one([&] { produce(b); });
+  std::thread first([&] { produce(b); });
   std::thread two([&] { produce(b); });
   run([&] {
     group consumers;
     for (int k = 0; k < 3; ++k) {
       consumers.spin([&] {
-        while (count < 2 * each) {
+        while (count < 2 * per_thread) {
           const auto add = [&](std::optional<int> n) {
             if (!n) return;
             sum += *n;
-            if (++count == 2 * each) a.close(), b.close();
+            if (++count == 2 * per_thread) a.close(), b.close();
           };
           select(on_pop(a, add), on_pop(b, add));
         }
@@ -326,8 +326,8 @@ TEST_CASE("threads that select on the same channels lose nothing", "[select]") {
     }
     consumers.await_all();
   });
-  one.join();
+  first.join();
   two.join();
-  CHECK(count == 2 * each);
-  CHECK(sum == 2L * each * (each + 1) / 2);
+  CHECK(count == 2 * per_thread);
+  CHECK(sum == 2L * per_thread * (per_thread + 1) / 2);
 }

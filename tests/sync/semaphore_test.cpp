@@ -14,18 +14,18 @@ using namespace motet;
 using namespace std::chrono_literals;
 using testing::settle;
 
-TEMPLATE_TEST_CASE("a semaphore gives its permits in order", "[semaphore]", FORMS) {
+TEMPLATE_TEST_CASE("semaphore gives its permits in order of arrival", "[semaphore]", FORMS) {
   run([] {
     typename TestType::semaphore permits(2);
     std::string order;
-    group all;
+    group waiters;
     permits.acquire(2);
     CHECK_FALSE(permits.try_acquire());
-    all.spin([&] {
+    waiters.spin([&] {
       permits.acquire(3);
       order += 'L';
     });
-    all.spin([&] {
+    waiters.spin([&] {
       permits.acquire();
       order += 's';
     });
@@ -35,34 +35,35 @@ TEMPLATE_TEST_CASE("a semaphore gives its permits in order", "[semaphore]", FORM
     CHECK(order.empty());  // whoever wants little does not overtake who wants much
     CHECK_FALSE(permits.try_acquire());
     permits.release(2);
-    all.await_all();
+    waiters.await_all();
     CHECK(order == "Ls");
   });
 }
 
-TEMPLATE_TEST_CASE("whoever stands behind an interrupted one gets the permits", "[semaphore]",
-                   FORMS) {
+TEMPLATE_TEST_CASE("semaphore: an interrupted waiter lets the next one have the permits",
+                   "[semaphore]", FORMS) {
   run([] {
     typename TestType::semaphore permits(1);
     auto large = spin([&] { permits.acquire(5); });
-    bool got = false;
+    bool acquired = false;
     auto small = spin([&] {
       permits.acquire();
-      got = true;
+      acquired = true;
     });
     settle();
-    CHECK_FALSE(got);
+    CHECK_FALSE(acquired);
     large.cancel("too much");
     small.await();
-    CHECK(got);
+    CHECK(acquired);
     CHECK_THROWS_AS(large.await(), fiber_cancelled);
   });
 }
 
-TEMPLATE_TEST_CASE("ten jobs of 100 ms with a semaphore of 2 take 500 ms, with more later less",
-                   "[semaphore]", FORMS) {
+TEMPLATE_TEST_CASE(
+    "semaphore(2) limits ten jobs of 10 ms to 50 ms; release(n) later makes it faster",
+    "[semaphore]", FORMS) {
   run([] {
-    const auto time = [](bool more) {
+    const auto time = [](bool extended) {
       typename TestType::semaphore permits(2);
       const auto begin = clock::now();
       group jobs;
@@ -73,7 +74,7 @@ TEMPLATE_TEST_CASE("ten jobs of 100 ms with a semaphore of 2 take 500 ms, with m
           permits.release();
         });
       }
-      if (more) {
+      if (extended) {
         sleep_for(5ms);
         permits.set_limit(8);
       }
@@ -87,7 +88,8 @@ TEMPLATE_TEST_CASE("ten jobs of 100 ms with a semaphore of 2 take 500 ms, with m
   });
 }
 
-TEMPLATE_TEST_CASE("a limit can fall below what is taken", "[semaphore]", FORMS) {
+TEMPLATE_TEST_CASE("semaphore: the limit may fall below the number of permits taken", "[semaphore]",
+                   FORMS) {
   run([] {
     typename TestType::semaphore permits(3);
     permits.acquire(3);
@@ -101,17 +103,18 @@ TEMPLATE_TEST_CASE("a limit can fall below what is taken", "[semaphore]", FORMS)
   });
 }
 
-TEST_CASE("more permits than the limit can be acquired once they have been added", "[semaphore]") {
+TEST_CASE("semaphore: more permits than the limit can be acquired once they have been added",
+          "[semaphore]") {
   run([] {
     semaphore permits(1);
     auto greedy = spin([&] { permits.acquire(3); });
-    auto behind = spin([&] { permits.acquire(); });
+    auto second = spin([&] { permits.acquire(); });
     testing::settle();
     CHECK(greedy.state() == fiber_state::waiting);
     permits.set_limit(3);
     greedy.await();
-    CHECK(behind.state() == fiber_state::waiting);
+    CHECK(second.state() == fiber_state::waiting);
     permits.release(3);
-    behind.await();
+    second.await();
   });
 }

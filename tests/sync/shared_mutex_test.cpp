@@ -14,26 +14,27 @@ using namespace motet;
 using namespace std::chrono_literals;
 using testing::settle;
 
-TEMPLATE_TEST_CASE("readers go on beside those that want two locks at once", "[mutex]", FORMS) {
+TEMPLATE_TEST_CASE("shared_mutex: readers go on beside std::lock() on two of them", "[mutex]",
+                   FORMS) {
   typename TestType::shared_mutex a;
   typename TestType::shared_mutex b;
-  int done = 0;
+  int count = 0;
   run([&] {
-    group all;
+    group members;
     const auto repeat = [&](auto section) {
-      all.spin([&, section] {
+      members.spin([&, section] {
         for (int round = 0; round < 100; ++round) section();
       });
     };
     const auto write = [&](auto& first, auto& second) {
-      const std::scoped_lock both(first, second);
+      const std::scoped_lock guard(first, second);
       snooze();
-      ++done;
+      ++count;
     };
-    const auto read = [&](auto& one) {
-      const std::shared_lock reading(one);
+    const auto read = [&](auto& target) {
+      const std::shared_lock read_guard(target);
       snooze();
-      ++done;
+      ++count;
     };
     for (int i = 0; i < 3; ++i) {
       repeat([&] { write(a, b); });
@@ -41,19 +42,20 @@ TEMPLATE_TEST_CASE("readers go on beside those that want two locks at once", "[m
       repeat([&] { read(a); });
       repeat([&] { read(b); });
     }
-    CHECK(move_on_after(10s, [&] { all.await_all(); }));
+    CHECK(move_on_after(10s, [&] { members.await_all(); }));
   });
-  CHECK(done == 1200);
+  CHECK(count == 1200);
 }
 
-TEMPLATE_TEST_CASE("readers share, a writer is not starved by them", "[shared_mutex]", FORMS) {
+TEMPLATE_TEST_CASE("shared_mutex: readers share, and a writer is not starved", "[shared_mutex]",
+                   FORMS) {
   run([] {
     typename TestType::shared_mutex lock;
     std::string order;
-    group all;
+    group fibers;
     const auto reader = [&](char name) {
-      all.spin([&, name] {
-        const std::shared_lock in(lock);
+      fibers.spin([&, name] {
+        const std::shared_lock guard(lock);
         order += name;
         snooze();
         snooze();
@@ -63,8 +65,8 @@ TEMPLATE_TEST_CASE("readers share, a writer is not starved by them", "[shared_mu
     reader('a');
     reader('b');
     snooze();
-    all.spin([&] {
-      const std::unique_lock in(lock);
+    fibers.spin([&] {
+      const std::unique_lock guard(lock);
       order += 'W';
       snooze();
       order += 'W';
@@ -72,27 +74,28 @@ TEMPLATE_TEST_CASE("readers share, a writer is not starved by them", "[shared_mu
     snooze();
     reader('c');
     reader('d');
-    all.await_all();
+    fibers.await_all();
     CHECK(order == "ababWWcdcd");
   });
 }
 
-TEMPLATE_TEST_CASE("readers behind a writer who gives up go on", "[shared_mutex]", FORMS) {
+TEMPLATE_TEST_CASE("shared_mutex: readers behind a writer that gives up go on", "[shared_mutex]",
+                   FORMS) {
   run([] {
     typename TestType::shared_mutex lock;
     lock.lock_shared();
     auto writer = spin([&] { lock.lock(); });
-    bool read = false;
+    bool was_read = false;
     auto reader = spin([&] {
-      const std::shared_lock in(lock);
-      read = true;
+      const std::shared_lock guard(lock);
+      was_read = true;
     });
     settle();
-    CHECK_FALSE(read);
+    CHECK_FALSE(was_read);
     CHECK_FALSE(lock.try_lock_shared());
     writer.cancel("gives up");
     reader.await();
-    CHECK(read);
+    CHECK(was_read);
     lock.unlock_shared();
     CHECK(lock.try_lock());
     lock.unlock();

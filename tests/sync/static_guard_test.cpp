@@ -43,9 +43,9 @@ struct counted {
 class once_backend : public testing::poll_backend {
  public:
   explicit once_backend(std::once_flag& once) : once_(once) {}
-  void poll(time_point deadline, completions& done) override {
+  void poll(time_point deadline, completions& output) override {
     std::call_once(once_, [] {});
-    poll_backend::poll(deadline, done);
+    poll_backend::poll(deadline, output);
   }
 
  private:
@@ -53,34 +53,35 @@ class once_backend : public testing::poll_backend {
 };
 
 options polling_after(std::once_flag& once) {
-  options chosen;
-  chosen.make_backend = [&once](const backend_options&) {
+  options config;
+  config.make_backend = [&once](const backend_options&) {
     return std::make_unique<once_backend>(once);
   };
-  return chosen;
+  return config;
 }
 
 }  // namespace
 
-TEST_CASE("fibers wait for a static that one of them initialises", "[static_guard]") {
+TEST_CASE("static_guard: fibers wait for a static that one of them initialises", "[static_guard]") {
   if (blocks_threads) return;
   run([] {
-    static std::atomic<int> made{0};
-    int used = 0;
+    static std::atomic<int> constructed{0};
+    int uses = 0;
     use_from_many([&] {
-      static const counted one(made);
-      used += one.number;
+      static const counted one(constructed);
+      uses += one.number;
     });
-    CHECK(made == 1);
-    CHECK(used == 10);
+    CHECK(constructed == 1);
+    CHECK(uses == 10);
   });
 }
 
-TEST_CASE("a static whose initialisation throws is initialised by the next", "[static_guard]") {
+TEST_CASE("static_guard: a static whose initialisation throws is initialised by the next fiber",
+          "[static_guard]") {
   if (blocks_threads) return;
   run([] {
     static std::atomic<int> attempts{0};
-    int thrown = 0;
+    int throws = 0;
     const auto make = [] {
       sleep_for(1ms);
       if (++attempts < 3) throw std::runtime_error("not yet");
@@ -91,44 +92,46 @@ TEST_CASE("a static whose initialisation throws is initialised by the next", "[s
         static const int value = make();
         CHECK(value == 3);
       } catch (const std::runtime_error&) {
-        ++thrown;
+        ++throws;
       }
     });
     CHECK(attempts == 3);
-    CHECK(thrown == 2);
+    CHECK(throws == 2);
   });
 }
 
-TEST_CASE("fibers wait for a call_once that one of them makes", "[static_guard]") {
+TEST_CASE("static_guard: fibers wait for a std::call_once() that one of them runs",
+          "[static_guard]") {
   if (blocks_threads) return;
   run([] {
     std::once_flag once;
     int calls = 0;
-    int thrown = 0;
+    int throws = 0;
     use_from_many([&] {
-      const int mine = calls;  // each callable has its own captures
+      const int number = calls;  // each callable has its own captures
       try {
-        std::call_once(once, [&calls, mine] {
+        std::call_once(once, [&calls, number] {
           sleep_for(1ms);
-          CHECK(mine == 0);
+          CHECK(number == 0);
           if (++calls < 3) throw std::runtime_error("not yet");
         });
         CHECK(calls == 3);
       } catch (const std::runtime_error&) {
-        ++thrown;
+        ++throws;
       }
     });
     CHECK(calls == 3);
-    CHECK(thrown == 2);
+    CHECK(throws == 2);
   });
 }
 
-TEST_CASE("several are initialised at once, and one in another", "[static_guard]") {
+TEST_CASE("static_guard: several statics are initialised at once, and one within another",
+          "[static_guard]") {
   if (blocks_threads) return;
   run([] {
     std::once_flag outer;
     std::once_flag inner;
-    std::once_flag beside;
+    std::once_flag second_flag;
     int calls = 0;
     const auto wait_and_count = [&] {
       sleep_for(2ms);
@@ -144,14 +147,15 @@ TEST_CASE("several are initialised at once, and one in another", "[static_guard]
         });
       });
       users.spin([&] { std::call_once(inner, wait_and_count); });
-      users.spin([&] { std::call_once(beside, wait_and_count); });
+      users.spin([&] { std::call_once(second_flag, wait_and_count); });
     }
     users.await_all();
     CHECK(calls == 3);
   });
 }
 
-TEST_CASE("an interruption waits for the end of an initialisation", "[static_guard]") {
+TEST_CASE("static_guard: an interruption waits for the end of an initialisation",
+          "[static_guard]") {
   if (blocks_threads || testing::on_sim()) return;
   run([] {
     std::once_flag once;
@@ -169,7 +173,7 @@ TEST_CASE("an interruption waits for the end of an initialisation", "[static_gua
   });
 }
 
-TEST_CASE("threads share an initialisation that waits", "[static_guard]") {
+TEST_CASE("static_guard: threads share an initialisation that waits", "[static_guard]") {
   if (blocks_threads) return;
   for (int round = 0; round < 20; ++round) {
     std::once_flag once;
@@ -182,27 +186,27 @@ TEST_CASE("threads share an initialisation that waits", "[static_guard]") {
       CHECK(calls == 1);
     };
     std::thread plain([&] { std::call_once(once, [&] { ++calls; }); });
-    std::thread other([&] { run([&] { use_from_many(use); }); });
+    std::thread remote([&] { run([&] { use_from_many(use); }); });
     run([&] { use_from_many(use); });
-    other.join();
+    remote.join();
     plain.join();
     CHECK(calls == 1);
   }
 }
 
-TEST_CASE("a poll that comes to an initialisation blocks its thread", "[static_guard]") {
+TEST_CASE("static_guard: an initialisation within a poll blocks its thread", "[static_guard]") {
   if (blocks_threads) return;
   std::once_flag once;
-  std::atomic<bool> begun{false};
-  std::thread other([&] {
+  std::atomic<bool> started{false};
+  std::thread remote([&] {
     run([&] {
       std::call_once(once, [&] {
-        begun = true;
+        started = true;
         std::this_thread::sleep_for(20ms);
       });
     });
   });
-  while (!begun) std::this_thread::yield();
+  while (!started) std::this_thread::yield();
   int turns = 0;
   run(polling_after(once), [&] {
     auto sleeper = spin([] { sleep_for(1ms); });
@@ -212,11 +216,11 @@ TEST_CASE("a poll that comes to an initialisation blocks its thread", "[static_g
     }
     sleeper.await();
   });
-  other.join();
+  remote.join();
   CHECK(turns == 1'000);
 }
 
-TEST_CASE("without fibers pthread_once is what it was", "[static_guard]") {
+TEST_CASE("static_guard leaves pthread_once() unchanged without fibers", "[static_guard]") {
   static std::atomic<int> calls{0};
   static pthread_once_t once = PTHREAD_ONCE_INIT;
   for (int i = 0; i < 3; ++i) CHECK(::pthread_once(&once, [] { ++calls; }) == 0);

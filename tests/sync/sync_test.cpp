@@ -22,7 +22,8 @@ using namespace motet;
 using namespace std::chrono_literals;
 using testing::settle;
 
-TEST_CASE("a deadline ends a loop of calls that never wait", "[interruption]") {
+TEST_CASE("move_on_after() ends a loop of synchronisation calls that never wait",
+          "[interruption]") {
   if (testing::on_sim()) return;  // no time passes there
   run([] {
     mutex lock;
@@ -30,7 +31,7 @@ TEST_CASE("a deadline ends a loop of calls that never wait", "[interruption]") {
     long rounds = 0;
     const bool ended = move_on_after(20ms, [&] {
       for (;;) {
-        const std::lock_guard in(lock);
+        const std::lock_guard guard(lock);
         numbers.push(1);
         numbers.pop();
         ++rounds;
@@ -41,7 +42,7 @@ TEST_CASE("a deadline ends a loop of calls that never wait", "[interruption]") {
   });
 }
 
-TEST_CASE("a thread whose fibers are over waits for nothing any more", "[threads]") {
+TEST_CASE("channel::pop() is refused in a thread whose fibers have ended", "[threads]") {
   static channel<int> numbers;
   static std::atomic<bool> refused{false};
   struct late {
@@ -61,20 +62,21 @@ TEST_CASE("a thread whose fibers are over waits for nothing any more", "[threads
   CHECK(refused);
 }
 
-TEMPLATE_TEST_CASE("very many that are interrupted while they wait", "[interruption]", FORMS) {
+TEMPLATE_TEST_CASE("semaphore and shared_mutex: thousands of waiters are interrupted at once",
+                   "[interruption]", FORMS) {
   run([] {
     typename TestType::semaphore permits(0);
     typename TestType::shared_mutex lock;
     lock.lock();
-    group waiting;
+    group waiters;
     const int many = testing::under_tsan ? 1'000 : 4'000;
     for (int i = 0; i < many / 2; ++i) {
-      waiting.spin([&] { permits.acquire(); });
-      waiting.spin([&] { lock.lock_shared(); });
+      waiters.spin([&] { permits.acquire(); });
+      waiters.spin([&] { lock.lock_shared(); });
     }
     settle();
-    waiting.cancel();
-    waiting.await_all();
+    waiters.cancel();
+    waiters.await_all();
     permits.release();
     CHECK(permits.try_acquire());
     lock.unlock();
@@ -83,148 +85,149 @@ TEMPLATE_TEST_CASE("very many that are interrupted while they wait", "[interrupt
   });
 }
 
-TEMPLATE_TEST_CASE("what is destroyed throws in whoever waits for it", "[destroyed]", FORMS) {
+TEMPLATE_TEST_CASE("destructors of primitives throw in their waiters", "[destroyed]", FORMS) {
   run([] {
-    group waiting;
-    int told = 0;
+    group waiters;
+    int throws = 0;
     const auto expects = [&](auto wait) {
-      waiting.spin([&told, wait] {
+      waiters.spin([&throws, wait] {
         try {
           wait();
         } catch (const std::logic_error&) {
-          ++told;
+          ++throws;
         }
       });
     };
     auto lock = std::make_unique<typename TestType::mutex>();
-    auto both = std::make_unique<typename TestType::shared_mutex>();
+    auto rwlock = std::make_unique<typename TestType::shared_mutex>();
     auto happened = std::make_unique<typename TestType::event>();
-    auto called = std::make_unique<typename TestType::notification>();
+    auto news = std::make_unique<typename TestType::notification>();
     auto permits = std::make_unique<typename TestType::semaphore>(0);
     lock->lock();
-    both->lock();
+    rwlock->lock();
     expects([&] { lock->lock(); });
-    expects([&] { both->lock(); });
-    expects([&] { both->lock_shared(); });
+    expects([&] { rwlock->lock(); });
+    expects([&] { rwlock->lock_shared(); });
     expects([&] { happened->wait(); });
-    expects([&] { called->wait(); });
+    expects([&] { news->wait(); });
     expects([&] { permits->acquire(); });
-    auto changed = std::make_unique<typename TestType::condition_variable>();
-    typename TestType::mutex held;
+    auto condition = std::make_unique<typename TestType::condition_variable>();
+    typename TestType::mutex locked;
     expects([&] {
-      std::unique_lock in(held);
+      std::unique_lock guard(locked);
       try {
-        changed->wait(in);
+        condition->wait(guard);
       } catch (...) {
-        CHECK_FALSE(in.owns_lock());
+        CHECK_FALSE(guard.owns_lock());
         throw;
       }
     });
     settle();
     lock.reset();
-    both.reset();
+    rwlock.reset();
     happened.reset();
-    called.reset();
+    news.reset();
     permits.reset();
-    changed.reset();
-    waiting.await_all();
-    CHECK(told == 7);
+    condition.reset();
+    waiters.await_all();
+    CHECK(throws == 7);
   });
 }
 
-TEMPLATE_TEST_CASE("destroyed after its waiter was interrupted and before that has run",
-                   "[destroyed]", FORMS) {
+TEMPLATE_TEST_CASE("event can be destroyed before its interrupted waiter has run", "[destroyed]",
+                   FORMS) {
   run([] {
     auto happened = std::make_unique<typename TestType::event>();
-    auto waiting = spin([&] { happened->wait(); });
+    auto waiter = spin([&] { happened->wait(); });
     settle();
-    waiting.cancel("no more");
+    waiter.cancel("no more");
     happened.reset();
-    CHECK_THROWS_AS(waiting.await(), fiber_cancelled);
+    CHECK_THROWS_AS(waiter.await(), fiber_cancelled);
   });
 }
 
-TEMPLATE_TEST_CASE("a deadline ends a wait for anything", "[interruption]", FORMS) {
+TEMPLATE_TEST_CASE("move_on_after() ends a wait for any primitive", "[interruption]", FORMS) {
   run([] {
     typename TestType::mutex lock;
     typename TestType::semaphore permits(0);
     typename TestType::event happened;
-    typename TestType::notification called;
+    typename TestType::notification news;
     group holding;
     holding.spin([&] {
-      const std::lock_guard in(lock);
+      const std::lock_guard guard(lock);
       sleep();
     });
     snooze();
     CHECK_FALSE(move_on_after(1ms, [&] { lock.lock(); }));
     CHECK_FALSE(move_on_after(1ms, [&] { permits.acquire(); }));
     CHECK_FALSE(move_on_after(1ms, [&] { happened.wait(); }));
-    CHECK_FALSE(move_on_after(1ms, [&] { called.wait(); }));
-    CHECK_FALSE(called.notify_one());
+    CHECK_FALSE(move_on_after(1ms, [&] { news.wait(); }));
+    CHECK_FALSE(news.notify_one());
     permits.release();
     CHECK(permits.try_acquire());
   });
 }
 
-TEST_CASE("what is local is refused on a second thread", "[local]") {
+TEST_CASE("local primitives are refused on a second thread", "[local]") {
   run([] {
     local::mutex lock;
     local::event happened;
     lock.lock();
     happened.set();
-    std::thread other([&] {
+    std::thread remote([&] {
       CHECK_THROWS_AS(lock.try_lock(), std::logic_error);
       CHECK_THROWS_AS(lock.lock(), std::logic_error);
       CHECK_THROWS_AS(lock.unlock(), std::logic_error);
       CHECK_THROWS_AS(happened.set(), std::logic_error);
       CHECK_THROWS_AS(happened.is_set(), std::logic_error);
     });
-    other.join();
+    remote.join();
     lock.unlock();
   });
 }
 
-TEST_CASE("something local may outlive a runtime of its thread", "[local]") {
+TEST_CASE("local primitives may outlive a runtime of their thread", "[local]") {
   local::mutex lock;
   for (int i = 0; i < 2; ++i) {
     run([&] {
-      const std::lock_guard in(lock);
+      const std::lock_guard guard(lock);
       snooze();
     });
   }
 }
 
-TEST_CASE("a main fiber that waits for what nobody will do is told", "[deadlock]") {
+TEST_CASE("deadlock is thrown if the main fiber waits for an event that nobody can set",
+          "[deadlock]") {
   run([] {
     event never;
     CHECK_THROWS_AS(never.wait(), deadlock);
   });
 }
 
-TEST_CASE("a mutex and a condition variable may go together", "[destroyed]") {
+TEST_CASE("condition_variable may be destroyed together with its mutex", "[destroyed]") {
   run([] {
     struct monitor {
       mutex lock;
-      condition_variable changed;
+      condition_variable condition;
     };
-    auto both = std::make_unique<monitor>();
-    auto waiting = spin([&] {
-      std::unique_lock in(both->lock);
-      both->changed.wait(in);
+    auto pair = std::make_unique<monitor>();
+    auto waiter = spin([&] {
+      std::unique_lock guard(pair->lock);
+      pair->condition.wait(guard);
     });
     settle();
-    both.reset();
-    CHECK_THROWS_AS(waiting.await(), std::logic_error);
+    pair.reset();
+    CHECK_THROWS_AS(waiter.await(), std::logic_error);
 
     auto lock = std::make_unique<mutex>();
-    condition_variable changed;
+    condition_variable condition;
     auto locking = spin([&] {
-      std::unique_lock in(*lock);
-      changed.wait(in);
+      std::unique_lock guard(*lock);
+      condition.wait(guard);
     });
     settle();
     lock->lock();
-    changed.notify_one();
+    condition.notify_one();
     settle();
     lock.reset();  // while the notified one waits to have it again
     CHECK_THROWS_AS(locking.await(), std::logic_error);

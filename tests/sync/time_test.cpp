@@ -18,14 +18,14 @@ using namespace std::chrono_literals;
 using testing::compute_until;
 using testing::words;
 
-TEST_CASE("sleeping for no time, or less, lets every runnable fiber run once", "[sleep]") {
+TEST_CASE("sleep_for() with no time or less lets every runnable fiber run once", "[sleep]") {
   run([] {
     const std::array<clock::duration, 5> spans{0ns, -1ns, -1s, -100h, 1ns};
     for (const clock::duration span : spans) {
       int ran = 0;
-      std::vector<fiber<void>> others;
+      std::vector<fiber<void>> neighbours;
       for (int i = 0; i < 3; ++i) {
-        others.push_back(spin([&] {
+        neighbours.push_back(spin([&] {
           ++ran;
           snooze();
           snooze();
@@ -34,12 +34,12 @@ TEST_CASE("sleeping for no time, or less, lets every runnable fiber run once", "
       }
       sleep_for(span);
       CHECK(ran == 3);
-      for (auto& each : others) each.await();
+      for (auto& neighbour : neighbours) neighbour.await();
     }
   });
 }
 
-TEST_CASE("sleeping until an instant that has passed returns", "[sleep]") {
+TEST_CASE("sleep_until() returns at once for a passed instant", "[sleep]") {
   run([] {
     sleep_until(clock::now());
     sleep_until(clock::now() - 1h);
@@ -49,7 +49,7 @@ TEST_CASE("sleeping until an instant that has passed returns", "[sleep]") {
   });
 }
 
-TEST_CASE("a sleep of centuries does not overflow", "[sleep]") {
+TEST_CASE("sleep_for() does not overflow with centuries", "[sleep]") {
   run([] {
     int woke = 0;
     group sleepers;
@@ -77,7 +77,7 @@ TEST_CASE("a sleep of centuries does not overflow", "[sleep]") {
   });
 }
 
-TEST_CASE("a sleep takes any unit, fractions rounded up", "[sleep]") {
+TEST_CASE("sleep_for() accepts any unit, and rounds fractions up", "[sleep]") {
   run([] {
     const auto start = clock::now();
     sleep_for(std::chrono::duration<double, std::milli>(1.5));
@@ -86,7 +86,7 @@ TEST_CASE("a sleep takes any unit, fractions rounded up", "[sleep]") {
   });
 }
 
-TEST_CASE("a sleep never ends early, after a computation neither", "[sleep]") {
+TEST_CASE("sleep_for() never returns early, not even after a computation", "[sleep]") {
   run([] {
     for (int i = 0; i < 20; ++i) {
       if (i % 2 == 0) compute_until(clock::now() + 2ms);
@@ -101,7 +101,7 @@ TEST_CASE("a sleep never ends early, after a computation neither", "[sleep]") {
   });
 }
 
-TEST_CASE("sleepers wake in the order of their deadlines", "[sleep]") {
+TEST_CASE("sleep_for() wakes fibers in the order of their deadlines", "[sleep]") {
   run([] {
     std::vector<int> woken;
     const auto start = clock::now();
@@ -116,45 +116,46 @@ TEST_CASE("sleepers wake in the order of their deadlines", "[sleep]") {
   });
 }
 
-TEST_CASE("equal deadlines wake in the order in which they were set", "[sleep]") {
+TEST_CASE("sleep_until() wakes fibers with equal deadlines in the order of their calls",
+          "[sleep]") {
   run([] {
     constexpr int fibers = 300;
-    std::vector<int> woken, expected;
-    const auto when = clock::now() + 5ms;
+    std::vector<int> woken, expected_order;
+    const auto deadline = clock::now() + 5ms;
     for (int i = 0; i < fibers; ++i) {
-      spin([&woken, when, i] {
-        sleep_until(when);
+      spin([&woken, deadline, i] {
+        sleep_until(deadline);
         woken.push_back(i);
       });
-      expected.push_back(i);
+      expected_order.push_back(i);
     }
     suspend();
-    CHECK(woken == expected);
+    CHECK(woken == expected_order);
   });
 }
 
-TEST_CASE("equal deadlines keep their order when others of them are given up", "[sleep]") {
+TEST_CASE("sleep_until() keeps the order of equal deadlines when some are given up", "[sleep]") {
   run([] {
     constexpr int fibers = 64;
-    std::vector<int> woken, expected;
-    std::vector<fiber<void>> all;
-    const auto when = clock::now() + 5ms;
+    std::vector<int> woken, expected_order;
+    std::vector<fiber<void>> sleepers;
+    const auto deadline = clock::now() + 5ms;
     for (int i = 0; i < fibers; ++i) {
-      all.push_back(spin([&woken, when, i] {
-        sleep_until(when);
+      sleepers.push_back(spin([&woken, deadline, i] {
+        sleep_until(deadline);
         woken.push_back(i);
       }));
     }
     snooze();
     for (int i = 0; i < fibers; ++i) {
       if (i % 3 == 1) {
-        all[static_cast<std::size_t>(i)].cancel();
+        sleepers[static_cast<std::size_t>(i)].cancel();
       } else {
-        expected.push_back(i);
+        expected_order.push_back(i);
       }
     }
     suspend();
-    CHECK(woken == expected);
+    CHECK(woken == expected_order);
   });
 }
 
@@ -170,19 +171,19 @@ TEST_CASE("virtual time goes straight to the next deadline", "[sleep]") {
   });
 }
 
-TEST_CASE("a sleeper that sleeps again for no time waits for the next poll", "[sleep]") {
+TEST_CASE("sleep_for() without time waits for the next poll", "[sleep]") {
   run([] {
     words trace;
     auto ends = testing::make_pipe();
-    bool seen = false;
+    bool observed = false;
     auto reader = spin([&] {
       std::array<std::byte, 1> buffer;
       io::read(ends.first(), buffer);
-      seen = true;
+      observed = true;
     });
     int rounds = 0;
     auto restless = spin([&] {
-      while (!seen && rounds < 100'000) {
+      while (!observed && rounds < 100'000) {
         sleep_for(0ns);
         ++rounds;
       }
@@ -196,31 +197,31 @@ TEST_CASE("a sleeper that sleeps again for no time waits for the next poll", "[s
   });
 }
 
-TEST_CASE("timers that are due fire once a poll: nobody is served twice before all once",
+TEST_CASE("timers that are due fire once per poll: no fiber is served twice before all once",
           "[sleep]") {
   run([] {
     std::array<int, 5> rounds{};
-    std::vector<fiber<void>> all;
+    std::vector<fiber<void>> sleepers;
     int largest_lead = 0;
     for (std::size_t i = 0; i < rounds.size(); ++i) {
-      all.push_back(spin([&, i] {
+      sleepers.push_back(spin([&, i] {
         for (int round = 0; round < 50; ++round) {
           sleep_for(0ns);
           ++rounds[i];
-          for (const int other : rounds) {
-            if (rounds[i] - other > largest_lead) largest_lead = rounds[i] - other;
+          for (const int count : rounds) {
+            if (rounds[i] - count > largest_lead) largest_lead = rounds[i] - count;
           }
         }
       }));
     }
-    for (auto& each : all) each.await();
+    for (auto& sleeper : sleepers) sleeper.await();
     CHECK(largest_lead <= 1);
   });
 }
 
 // The last ones: a backend that takes a deadline long past for one far ahead never returns.
 
-TEST_CASE("a span of minus centuries has passed, in any unit", "[sleep][past]") {
+TEST_CASE("sleep_for() with minus centuries in any unit returns at once", "[sleep][past]") {
   run([] {
     int woke = 0;
     group sleepers;
@@ -238,7 +239,7 @@ TEST_CASE("a span of minus centuries has passed, in any unit", "[sleep][past]") 
   });
 }
 
-TEST_CASE("the longest of all past spans has passed", "[sleep][past]") {
+TEST_CASE("sleep_for() accepts the most negative span", "[sleep][past]") {
   run([] {
     bool other_ran = false;
     spin([&] { other_ran = true; });

@@ -36,13 +36,13 @@ void compute(std::chrono::nanoseconds span) {
 share_list shares_of_hogs(timeslice_lock& lock) {
   long a = 0;
   long b = 0;
-  std::atomic<bool> over{false};
-  std::atomic<bool> broken{false};
+  std::atomic<bool> finished{false};
+  std::atomic<bool> inconsistent{false};
   share_list shares{};
   const auto hog = [&](std::size_t number) {
-    const std::lock_guard in(lock);
-    while (!over.load(std::memory_order_relaxed)) {
-      if (a + b != 0) broken = true;
+    const std::lock_guard guard(lock);
+    while (!finished.load(std::memory_order_relaxed)) {
+      if (a + b != 0) inconsistent = true;
       ++a;
       compute(2us);
       --b;
@@ -54,11 +54,11 @@ share_list shares_of_hogs(timeslice_lock& lock) {
   std::thread second([&] { hog(1); });
   motet::thread third(testing::quiet(), [&] { hog(2); });
   std::this_thread::sleep_for(std::chrono::milliseconds(testing::scaled(2'000, 300)));
-  over = true;
+  finished = true;
   first.join();
   second.join();
   third.await();
-  CHECK_FALSE(broken);
+  CHECK_FALSE(inconsistent);
   return shares;
 }
 
@@ -69,7 +69,7 @@ bool about_equal(const share_list& shares) {
 
 }  // namespace
 
-TEST_CASE("a timeslice_lock that is free is taken without a wait", "[timeslice]") {
+TEST_CASE("timeslice_lock: a free one is taken without a wait", "[timeslice]") {
   run_here([] {
     timeslice_lock lock;
     lock.lock();
@@ -88,15 +88,15 @@ TEST_CASE("a timeslice_lock that is free is taken without a wait", "[timeslice]"
   });
 }
 
-TEST_CASE("it is handed on in order of arrival", "[timeslice]") {
+TEST_CASE("timeslice_lock is handed on in order of arrival", "[timeslice]") {
   run_here([] {
     timeslice_lock lock;
     words order;
     lock.lock();
-    std::vector<fiber<void>> all;
+    std::vector<fiber<void>> waiters;
     for (const char* name : {"a", "b", "c"}) {
-      all.push_back(spin([&, name] {
-        const std::lock_guard in(lock);
+      waiters.push_back(spin([&, name] {
+        const std::lock_guard guard(lock);
         order.emplace_back(name);
         snooze();
       }));
@@ -104,18 +104,18 @@ TEST_CASE("it is handed on in order of arrival", "[timeslice]") {
     snooze();
     lock.unlock();
     CHECK_FALSE(lock.try_lock());  // it is a's already
-    for (const auto& each : all) each.await();
+    for (const auto& waiter : waiters) waiter.await();
     CHECK(order == words{"a", "b", "c"});
     CHECK(lock.stats().handovers == 3);
   });
 }
 
-TEST_CASE("who yields when its turn is over comes behind all others", "[timeslice]") {
+TEST_CASE("timeslice_lock::yield_if_due() puts the holder behind all waiters", "[timeslice]") {
   run_here([] {
     timeslice_lock lock(1us);
     words order;
     const auto take_turns = [&](const char* name) {
-      const std::lock_guard in(lock);
+      const std::lock_guard guard(lock);
       for (int i = 0; i < 3; ++i) {
         order.emplace_back(name);
         compute(5us);
@@ -134,11 +134,11 @@ TEST_CASE("who yields when its turn is over comes behind all others", "[timeslic
   });
 }
 
-TEST_CASE("within its turn a holder is not disturbed", "[timeslice]") {
+TEST_CASE("timeslice_lock does not disturb the holder within its turn", "[timeslice]") {
   run_here([] {
     timeslice_lock lock(1h);
     lock.lock();
-    const auto waits = spin([&] { const std::lock_guard in(lock); });
+    const auto waits = spin([&] { const std::lock_guard guard(lock); });
     snooze();
     for (int i = 0; i < 1000; ++i) lock.yield_if_due();
     CHECK(lock.stats().handovers == 0);
@@ -148,7 +148,8 @@ TEST_CASE("within its turn a holder is not disturbed", "[timeslice]") {
 }
 
 /// One of them may be kept from running by something else on this machine: the best of some tries.
-TEST_CASE("threads share it equally, and never see what is half done", "[timeslice][stress]") {
+TEST_CASE("timeslice_lock is shared fairly by threads, which never see inconsistent data",
+          "[timeslice][stress]") {
   timeslice_lock lock(200us);
   share_list shares{};
   for (int tries = 0; tries < 5 && !about_equal(shares); ++tries) shares = shares_of_hogs(lock);
@@ -157,7 +158,7 @@ TEST_CASE("threads share it equally, and never see what is half done", "[timesli
   CHECK(lock.stats().forced > 0);
 }
 
-TEST_CASE("nobody overtakes", "[timeslice][stress]") {
+TEST_CASE("timeslice_lock: no waiter overtakes another", "[timeslice][stress]") {
   timeslice_lock lock(1us);
   const std::size_t rounds = testing::scaled(100'000, testing::under_tsan ? 1'000 : 5'000);
   std::uint64_t count = 0;
@@ -165,7 +166,7 @@ TEST_CASE("nobody overtakes", "[timeslice][stress]") {
   for (int i = 0; i < 4; ++i) {
     threads.emplace_back([&] {
       for (std::size_t j = 0; j < rounds / 4; ++j) {
-        const std::lock_guard in(lock);
+        const std::lock_guard guard(lock);
         ++count;
       }
     });
@@ -175,25 +176,26 @@ TEST_CASE("nobody overtakes", "[timeslice][stress]") {
     for (int i = 0; i < 4; ++i) {
       fibers.push_back(spin([&] {
         for (std::size_t j = 0; j < rounds / 4; ++j) {
-          const std::lock_guard in(lock);
+          const std::lock_guard guard(lock);
           ++count;
           lock.yield_if_due();
         }
       }));
     }
-    for (const auto& each : fibers) each.await();
+    for (const auto& waiter : fibers) waiter.await();
   });
-  for (auto& each : threads) each.join();
+  for (auto& thread : threads) thread.join();
   CHECK(count == rounds * 2);
 }
 
-TEST_CASE("round what blocks it is given up, and taken again by an exception, too", "[timeslice]") {
+TEST_CASE("timeslice_lock is released around a blocking call, and taken again even if it throws",
+          "[timeslice]") {
   run_here([] {
     timeslice_lock lock;
     lock.lock();
     words order;
-    const auto other = spin([&] {
-      const std::lock_guard in(lock);
+    const auto rival = spin([&] {
+      const std::lock_guard guard(lock);
       order.emplace_back("other");
     });
     {
@@ -210,33 +212,34 @@ TEST_CASE("round what blocks it is given up, and taken again by an exception, to
     }
     CHECK_FALSE(spin([&] { return lock.try_lock(); }).await());
     lock.unlock();
-    other.await();
+    rival.await();
     CHECK_THROWS_AS(region(lock), std::logic_error);
   });
 }
 
 /// Each time it waits for what is left of the other one's turn, and no longer.
-TEST_CASE("who often blocks gets on beside one who computes", "[timeslice][stress]") {
+TEST_CASE("timeslice_lock: a holder that often blocks gets on beside one that computes",
+          "[timeslice][stress]") {
   constexpr auto quantum = 5ms;
   constexpr auto blocked = 1ms;
   constexpr int times = 10;
   auto best = std::chrono::steady_clock::duration::max();
   for (int tries = 0; tries < 5 && best > times * (quantum + 2 * blocked); ++tries) {
     timeslice_lock lock(quantum);
-    std::atomic<bool> over{false};
+    std::atomic<bool> finished{false};
     std::thread hog([&] {
-      const std::lock_guard in(lock);
-      while (!over.load(std::memory_order_relaxed)) lock.yield_if_due();
+      const std::lock_guard guard(lock);
+      while (!finished.load(std::memory_order_relaxed)) lock.yield_if_due();
     });
     while (lock.try_lock()) lock.unlock();
-    const auto begun = std::chrono::steady_clock::now();
+    const auto start = std::chrono::steady_clock::now();
     lock.lock();
     for (int i = 0; i < times; ++i) {
       const region open(lock);
       std::this_thread::sleep_for(blocked);
     }
-    best = std::min(best, std::chrono::steady_clock::now() - begun);
-    over = true;
+    best = std::min(best, std::chrono::steady_clock::now() - start);
+    finished = true;
     lock.unlock();
     hog.join();
     CHECK(lock.stats().handovers >= times);
@@ -245,29 +248,29 @@ TEST_CASE("who often blocks gets on beside one who computes", "[timeslice][stres
   CHECK(best <= slack * times * (quantum + 2 * blocked));
 }
 
-TEST_CASE("a waiter that is interrupted leaves the line", "[timeslice]") {
+TEST_CASE("timeslice_lock: an interrupted waiter leaves the queue", "[timeslice]") {
   run_here([] {
     timeslice_lock lock;
     lock.lock();
     CHECK_FALSE(spin([&] { return move_on_after(1ms, [&] { lock.lock(); }); }).await());
-    const auto gone = spin([&] { const std::lock_guard in(lock); });
+    const auto victim = spin([&] { const std::lock_guard guard(lock); });
     bool reached = false;
     const auto stays = spin([&] {
-      const std::lock_guard in(lock);
+      const std::lock_guard guard(lock);
       reached = true;
     });
     snooze();
     SECTION("before its turn has come") {
-      gone.cancel();
+      victim.cancel();
       snooze();
       lock.unlock();
     }
     SECTION("in the moment in which it has") {
       lock.unlock();
-      gone.cancel();
+      victim.cancel();
     }
     try {
-      gone.await();
+      victim.await();
     } catch (const fiber_cancelled&) {
     }
     stays.await();
@@ -277,82 +280,85 @@ TEST_CASE("a waiter that is interrupted leaves the line", "[timeslice]") {
   });
 }
 
-TEST_CASE("a pending interruption is thrown by who has its turn again", "[timeslice]") {
+TEST_CASE("timeslice_lock: a pending interruption is thrown after the lock was taken again",
+          "[timeslice]") {
   run_here([] {
     timeslice_lock lock(1us);
     lock.lock();
-    bool held = false;
+    bool is_held = false;
     const auto yields = spin([&] {
-      const std::lock_guard in(lock);
+      const std::lock_guard guard(lock);
       compute(2us);
       try {
         lock.yield_if_due();
       } catch (const cancelled&) {
-        held = !lock.try_lock();
+        is_held = !lock.try_lock();
         throw;
       }
     });
     snooze();
     const auto next = spin([&] {
-      const std::lock_guard in(lock);
+      const std::lock_guard guard(lock);
       yields.cancel();
     });
     snooze();
     lock.unlock();
     CHECK_THROWS_AS(yields.await(), fiber_cancelled);
-    CHECK(held);
+    CHECK(is_held);
     next.await();
     CHECK(lock.try_lock());
     lock.unlock();
   });
 }
 
-TEST_CASE("a holder who never looks is told of once a turn", "[timeslice]") {
+TEST_CASE("timeslice_lock: on_stall reports a holder that never yields once per turn",
+          "[timeslice]") {
   if (testing::on_sim()) return;
-  std::atomic<int> told{0};
-  std::atomic<std::int64_t> held{0};
+  std::atomic<int> reports{0};
+  std::atomic<std::int64_t> stall_length{0};
   timeslice_lock lock(1ms, [&](clock::duration span) {
-    ++told;
-    held = std::chrono::duration_cast<std::chrono::milliseconds>(span).count();
+    ++reports;
+    stall_length = std::chrono::duration_cast<std::chrono::milliseconds>(span).count();
   });
   const auto stall = [&](auto begin_waiter) {
     lock.lock();
     begin_waiter();
     std::this_thread::sleep_for(60ms);
-    const int before = told.load();
+    const int reports_before = reports.load();
     lock.unlock();
-    return before;
+    return reports_before;
   };
   std::thread plain;
-  CHECK(stall([&] { plain = std::thread([&] { const std::lock_guard in(lock); }); }) == 1);
+  CHECK(stall([&] { plain = std::thread([&] { const std::lock_guard guard(lock); }); }) == 1);
   plain.join();
-  CHECK(held >= 10);
+  CHECK(stall_length >= 10);
   std::optional<motet::thread> with_fibers;
   CHECK(stall([&] {
-          with_fibers.emplace(testing::quiet(), [&] { const std::lock_guard in(lock); });
+          with_fibers.emplace(testing::quiet(), [&] { const std::lock_guard guard(lock); });
         }) == 2);
   with_fibers->await();
 }
 
-TEST_CASE("what on_stall throws is thrown by the waiter", "[timeslice]") {
+TEST_CASE("timeslice_lock: the waiter throws what on_stall throws", "[timeslice]") {
   if (testing::on_sim()) return;
   timeslice_lock lock(1ms, [](clock::duration) { throw std::runtime_error("stalled"); });
   lock.lock();
-  std::string said;
+  std::string message;
   std::thread waits([&] {
     try {
       lock.lock();
     } catch (const std::runtime_error& error) {
-      said = error.what();
+      message = error.what();
     }
   });
   waits.join();
-  CHECK(said == "stalled");
+  CHECK(message == "stalled");
   lock.unlock();
   CHECK(lock.stats().handovers == 0);
 }
 
-TEST_CASE("a turn that comes while on_stall throws goes to the next", "[timeslice]") {
+TEST_CASE("timeslice_lock: a turn that comes while on_stall throws goes to the next waiter",
+          "[timeslice]") {
   if (testing::on_sim()) return;
   run([] {
     notification stalled;
@@ -362,7 +368,7 @@ TEST_CASE("a turn that comes while on_stall throws goes to the next", "[timeslic
       while (!given_up) snooze();  // the turn is the waiter's from now on
       throw std::runtime_error("stalled");
     });
-    const auto take_it = [&] { const std::lock_guard in(lock); };
+    const auto take_it = [&] { const std::lock_guard guard(lock); };
     const auto hold_until_stall = [&] {
       lock.lock();
       stalled.wait();
@@ -372,9 +378,9 @@ TEST_CASE("a turn that comes while on_stall throws goes to the next", "[timeslic
     auto holds = spin(hold_until_stall);
     snooze();
     auto first = spin(take_it);
-    auto behind = spin(take_it);
+    auto second = spin(take_it);
     CHECK_THROWS_AS(first.await(), std::runtime_error);
-    CHECK(move_on_after(1s, [&] { behind.await(); }));
+    CHECK(move_on_after(1s, [&] { second.await(); }));
     holds.await();
     given_up = false;
     auto holds_again = spin(hold_until_stall);
@@ -387,7 +393,7 @@ TEST_CASE("a turn that comes while on_stall throws goes to the next", "[timeslic
   });
 }
 
-TEST_CASE("who waits when it is destroyed is told", "[timeslice]") {
+TEST_CASE("timeslice_lock: the destructor throws in its waiters", "[timeslice]") {
   run_here([] {
     std::optional<timeslice_lock> lock(std::in_place);
     lock->lock();

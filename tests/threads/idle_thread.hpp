@@ -17,12 +17,12 @@ inline motet::thread idle_thread() {
 
 /// Says when it is destroyed.
 struct witness {
-  explicit witness(std::atomic<int>& deaths) : counted(&deaths) {}
-  witness(witness&& from) noexcept : counted(std::exchange(from.counted, nullptr)) {}
+  explicit witness(std::atomic<int>& deaths) : counter(&deaths) {}
+  witness(witness&& source) noexcept : counter(std::exchange(source.counter, nullptr)) {}
   ~witness() {
-    if (counted != nullptr) ++*counted;
+    if (counter != nullptr) ++*counter;
   }
-  std::atomic<int>* counted;
+  std::atomic<int>* counter;
 };
 
 }  // namespace testing::on_threads

@@ -32,8 +32,8 @@ namespace {
 
 /// Blocks its thread until a byte comes, which it leaves.
 void block_on(int pipe) {
-  pollfd asked{pipe, POLLIN, 0};
-  ::poll(&asked, 1, 20'000);
+  pollfd poll_entry{pipe, POLLIN, 0};
+  ::poll(&poll_entry, 1, 20'000);
 }
 
 template <typename F>
@@ -49,9 +49,9 @@ void use_files_and_programs() {
     }
   }));
   CHECK(within(10s, [] {
-    file opened = file::open("/proc/self/stat");
+    file status = file::open("/proc/self/stat");
     std::array<std::byte, 64> room;
-    CHECK(opened.read(room) > 0);
+    CHECK(status.read(room) > 0);
   }));
   CHECK(within(10s, [] { CHECK(run_command({.program = "true"}).status); }));
 }
@@ -61,17 +61,17 @@ void use_files_and_programs() {
 template <typename F>
 std::vector<std::string> notices_while_both_are_blocked(F f) {
   const limited_to two(2);
-  auto held = make_pipe();
+  auto pipe_ends = make_pipe();
   testing::forget_notice();
   std::vector<std::string> notices;
-  options how;
-  how.on_notice = [&](std::string_view line) { notices.emplace_back(line); };
-  run(how, [&] {
+  options config;
+  config.on_notice = [&](std::string_view line) { notices.emplace_back(line); };
+  run(config, [&] {
     group calls;
-    for (int i = 0; i < 2; ++i) calls.spin([&] { offload([&] { block_on(held.first()); }); });
+    for (int i = 0; i < 2; ++i) calls.spin([&] { offload([&] { block_on(pipe_ends.first()); }); });
     sleep_for(20ms);
     f(calls, notices);
-    CHECK(::write(held.second(), "x", 1) == 1);
+    CHECK(::write(pipe_ends.second(), "x", 1) == 1);
     calls.await_all();
   });
   return notices;
@@ -79,39 +79,42 @@ std::vector<std::string> notices_while_both_are_blocked(F f) {
 
 }  // namespace
 
-TEST_CASE("files, directories and programs do not wait behind offloaded calls", "[offload]") {
+TEST_CASE("offload(): files, directories and programs do not wait behind offloaded calls",
+          "[offload]") {
   if (testing::on_sim()) return;  // whose time does not wait for other programs
   const limited_to four(4);
-  auto held = make_pipe();
+  auto pipe_ends = make_pipe();
   run([&] {
     group blocked;
-    for (int i = 0; i < 4; ++i) blocked.spin([&] { offload([&] { block_on(held.first()); }); });
+    for (int i = 0; i < 4; ++i)
+      blocked.spin([&] { offload([&] { block_on(pipe_ends.first()); }); });
     sleep_for(20ms);
     CHECK_FALSE(move_on_after(20ms, [] { offload([] {}); }));  // there is no thread for that one
     use_files_and_programs();
-    CHECK(::write(held.second(), "x", 1) == 1);
+    CHECK(::write(pipe_ends.second(), "x", 1) == 1);
     blocked.await_all();
   });
 }
 
-TEST_CASE("files, directories and programs do not wait behind calls that were left", "[offload]") {
+TEST_CASE("offload(): files, directories and programs do not wait behind abandoned calls",
+          "[offload]") {
   if (testing::on_sim()) return;
   const limited_to two(2);
-  auto held = make_pipe();
+  auto pipe_ends = make_pipe();
   run([&] {
     group calls;
     for (int i = 0; i < 8; ++i) {  // as many threads as there may ever be
       calls.spin([&] {
-        move_on_after(20ms, [&] { offload_owned([pipe = held.first()] { block_on(pipe); }); });
+        move_on_after(20ms, [&] { offload_owned([pipe = pipe_ends.first()] { block_on(pipe); }); });
       });
     }
     calls.await_all();
     use_files_and_programs();
-    CHECK(::write(held.second(), "x", 1) == 1);
+    CHECK(::write(pipe_ends.second(), "x", 1) == 1);
   });
 }
 
-TEST_CASE("a call that waits for a thread for a second is told of, with who blocks the threads",
+TEST_CASE("options::on_notice reports a call that waits a second for an offload thread",
           "[offload]") {
   if (testing::on_sim()) return;
   const auto notices = notices_while_both_are_blocked([](group& calls, const auto& so_far) {
@@ -131,29 +134,29 @@ TEST_CASE("a call that waits for a thread for a second is told of, with who bloc
   CHECK(contains(notices[0], "options.offload_limit"));
 }
 
-TEST_CASE("calls that are all given up before a second has passed are told of, too", "[offload]") {
+TEST_CASE("options::on_notice reports calls that are given up within a second, too", "[offload]") {
   if (testing::on_sim()) return;
   const auto notices = notices_while_both_are_blocked([](group&, const auto& so_far) {
-    const auto begun = clock::now();
+    const auto start = clock::now();
     CHECK_FALSE(move_on_after(20ms, [] { offload([] {}); }));
     CHECK(so_far.empty());
     while (so_far.empty()) {
       CHECK_FALSE(move_on_after(20ms, [] { offload([] {}); }));
       sleep_for(20ms);
     }
-    CHECK(clock::now() - begun >= 1s);
+    CHECK(clock::now() - start >= 1s);
   });
   REQUIRE(notices.size() == 1);
   CHECK(contains(notices[0], "1 offloaded calls have no thread: all 2 (limit 2"));
 }
 
-TEST_CASE("the limit of threads is an option", "[offload]") {
-  const std::size_t before = testing::threads::most.load();
-  options how;
-  how.offload_limit = 65'537;
-  CHECK_THROWS_AS(run(how, [] {}), std::invalid_argument);
-  how.offload_limit = 3;
-  run(how, [] { CHECK(stats().offload_limit == 3); });
+TEST_CASE("options::offload_limit limits the offload threads", "[offload]") {
+  const std::size_t count_before = testing::threads::most.load();
+  options config;
+  config.offload_limit = 65'537;
+  CHECK_THROWS_AS(run(config, [] {}), std::invalid_argument);
+  config.offload_limit = 3;
+  run(config, [] { CHECK(stats().offload_limit == 3); });
   run([] { CHECK(stats().offload_limit == 3); });  // a runtime without a wish leaves it
-  testing::threads::most = before;
+  testing::threads::most = count_before;
 }

@@ -30,7 +30,7 @@ namespace {
 /// Counts those that live, and how many were destroyed on the thread it was made for.
 struct witness {
   explicit witness(std::atomic<int>& alive) : alive_(&alive) { ++*alive_; }
-  witness(witness&& from) noexcept : alive_(from.alive_) { ++*alive_; }
+  witness(witness&& source) noexcept : alive_(source.alive_) { ++*alive_; }
   witness& operator=(witness&&) = delete;
   ~witness() { --*alive_; }
 
@@ -40,43 +40,43 @@ struct witness {
 
 /// Returns: what a cancelled fiber throws.
 std::exception_ptr a_cancellation() {
-  std::exception_ptr kept;
+  std::exception_ptr stored;
   auto fiber = spin([&] {
     try {
       sleep();
     } catch (const cancelled&) {
-      kept = std::current_exception();
+      stored = std::current_exception();
       throw;
     }
   });
   snooze();
   fiber.cancel("enough");
   CHECK_THROWS_AS(fiber.await(), fiber_cancelled);
-  return kept;
+  return stored;
 }
 
 }  // namespace
 
-TEST_CASE("offload returns what was returned on another thread", "[offload]") {
+TEST_CASE("offload() returns what its function returns on another thread", "[offload]") {
   run([] {
-    const auto here = std::this_thread::get_id();
-    CHECK(offload([] { return std::this_thread::get_id(); }) != here);
+    const auto caller = std::this_thread::get_id();
+    CHECK(offload([] { return std::this_thread::get_id(); }) != caller);
     CHECK(offload([] { return 42; }) == 42);
     CHECK(*offload([] { return std::make_unique<int>(7); }) == 7);
     int local = 1;
-    int& same = offload([&]() -> int& { return local; });
-    CHECK(&same == &local);
+    int& reference = offload([&]() -> int& { return local; });
+    CHECK(&reference == &local);
     offload([&] { local = 2; });
     CHECK(local == 2);
     CHECK(offload([text = std::string("a callable that is moved")] { return text; }).size() == 24);
     CHECK(offload_owned([] { return 42; }) == 42);
-    CHECK(*offload_owned([kept = std::make_unique<int>(8)]() mutable { return std::move(kept); }) ==
-          8);
+    CHECK(*offload_owned(
+              [payload = std::make_unique<int>(8)]() mutable { return std::move(payload); }) == 8);
     offload_owned([] {});
   });
 }
 
-TEST_CASE("what a job throws is thrown to its caller", "[offload]") {
+TEST_CASE("offload() throws what its function throws", "[offload]") {
   run([] {
     const auto fail = [] { throw std::out_of_range("far"); };
     CHECK_THROWS_AS(offload(fail), std::out_of_range);
@@ -84,7 +84,7 @@ TEST_CASE("what a job throws is thrown to its caller", "[offload]") {
   });
 }
 
-TEST_CASE("a cancellation that a job throws is not the caller's", "[offload]") {
+TEST_CASE("offload() does not take a job's cancelled for the caller's", "[offload]") {
   run([] {
     const std::exception_ptr foreign = a_cancellation();
     const auto fail = [&] { std::rethrow_exception(foreign); };
@@ -94,38 +94,38 @@ TEST_CASE("a cancellation that a job throws is not the caller's", "[offload]") {
   });
 }
 
-TEST_CASE("while a job blocks its thread, others of the caller's run", "[offload]") {
+TEST_CASE("offload() lets other fibers run while the job blocks its thread", "[offload]") {
   int best = 0;
   for (int attempt = 0; attempt < 10 && best < 18; ++attempt) {
     run([&] {
       int ticks = 0;
-      const auto from = std::chrono::steady_clock::now();
+      const auto start = std::chrono::steady_clock::now();
       auto ticker = spin([&] { every(10ms, [&] { ++ticks; }); });
       offload([] { std::this_thread::sleep_for(200ms); });
       best = std::max(best, ticks);
       // Virtual time does not run ahead of what the job needs of the real one.
-      CHECK(ticks * 10ms <= std::chrono::steady_clock::now() - from + 10ms);
+      CHECK(ticks * 10ms <= std::chrono::steady_clock::now() - start + 10ms);
       ticker.cancel();
     });
   }
   CHECK(best >= 18);
 }
 
-TEST_CASE("an interruption waits for the end of a job that borrows", "[offload]") {
+TEST_CASE("offload() ends an interruption only after a job that borrows", "[offload]") {
   run([] {
-    std::atomic<bool> over{false};
+    std::atomic<bool> finished{false};
     bool over_when_unwound = false;
-    int returned = 0;
+    int returns = 0;
     auto fiber = spin([&] {
       try {
-        returned = offload([&] {
+        returns = offload([&] {
           std::this_thread::sleep_for(60ms);
-          over = true;
+          finished = true;
           return 5;
         });
         snooze();
       } catch (const cancelled&) {
-        over_when_unwound = over;
+        over_when_unwound = finished;
         throw;
       }
     });
@@ -133,64 +133,63 @@ TEST_CASE("an interruption waits for the end of a job that borrows", "[offload]"
     fiber.cancel();
     CHECK_THROWS_AS(fiber.await(), fiber_cancelled);
     CHECK(over_when_unwound);
-    CHECK(returned == 5);
+    CHECK(returns == 5);
   });
 }
 
-TEST_CASE("an exception that is raised meanwhile is thrown after the result", "[offload]") {
+TEST_CASE("offload() returns its result before a raised exception is thrown", "[offload]") {
   run([] {
     std::atomic<bool> go{false};
-    std::string seen;
+    std::string events;
     auto fiber = spin([&] {
       offload([&] { go.wait(false); });
-      seen = "returned";
+      events = "returned";
       try {
         snooze();
       } catch (const std::runtime_error& e) {
-        seen += e.what();
+        events += e.what();
       }
     });
     snooze();
     CHECK(fiber.raise(std::runtime_error(", then raised")));
     snooze();
-    CHECK(seen.empty());
+    CHECK(events.empty());
     go = true;
     go.notify_all();
     fiber.await();
-    CHECK(seen == "returned, then raised");
+    CHECK(events == "returned, then raised");
   });
 }
 
-TEST_CASE("a deadline is late by what is left of the job", "[offload]") {
+TEST_CASE("offload() under a deadline returns only after the job", "[offload]") {
   run([] {
-    std::atomic<bool> over{false};
+    std::atomic<bool> finished{false};
     CHECK_THROWS_AS(with_timeout(5ms,
                                  [&] {
                                    offload([&] {
                                      std::this_thread::sleep_for(30ms);
-                                     over = true;
+                                     finished = true;
                                    });
                                    sleep();
                                  }),
                     timed_out);
-    CHECK(over);
+    CHECK(finished);
   });
 }
 
-TEST_CASE("a job that takes a stop_token is asked to stop when its caller is interrupted",
-          "[offload]") {
+TEST_CASE("offload() requests a stop when its caller is interrupted", "[offload]") {
   run([] {
     const auto patiently = [](std::stop_token token) {
       while (!token.stop_requested()) std::this_thread::sleep_for(1ms);
       return 9;
     };
-    int returned = 0;
+    int returns = 0;
     const bool in_time = move_on_after(10ms, [&] {
-      returned = offload(patiently);
+      returns = offload(patiently);
       snooze();
     });
     CHECK_FALSE(in_time);
-    CHECK(returned == 9);
+    CHECK(returns == 9);
     CHECK(offload([](std::stop_token token) { return token.stop_possible(); }));
 
     std::atomic<bool> stopped{false};
@@ -204,64 +203,64 @@ TEST_CASE("a job that takes a stop_token is asked to stop when its caller is int
   });
 }
 
-TEST_CASE("a job that nobody has begun is not begun when its caller is interrupted", "[offload]") {
-  const limited_to one(1);
+TEST_CASE("offload() never starts a queued job whose caller was interrupted", "[offload]") {
+  const limited_to limit(1);
   run([] {
     std::atomic<bool> open{false};
     std::atomic<int> alive{0};
-    std::atomic<bool> begun{false};
-    group all;
-    all.spin([&] { offload([&] { open.wait(false); }); });
+    std::atomic<bool> started{false};
+    group members;
+    members.spin([&] { offload([&] { open.wait(false); }); });
     snooze();
-    CHECK_FALSE(move_on_after(1ms, [&] { offload([&] { begun = true; }); }));
-    CHECK_FALSE(
-        move_on_after(1ms, [&] { offload_owned([&, held = witness(alive)] { begun = true; }); }));
+    CHECK_FALSE(move_on_after(1ms, [&] { offload([&] { started = true; }); }));
+    CHECK_FALSE(move_on_after(
+        1ms, [&] { offload_owned([&, payload = witness(alive)] { started = true; }); }));
     CHECK(alive == 0);
     open = true;
     open.notify_all();
-    all.await_all();
+    members.await_all();
     offload([] {});
-    CHECK_FALSE(begun);
+    CHECK_FALSE(started);
   });
 }
 
-TEST_CASE("an interruption that is pending keeps a job from being begun", "[offload]") {
+TEST_CASE("offload() does not start a job if an interruption is pending", "[offload]") {
   run([] {
-    bool begun = false;
+    bool started = false;
     auto fiber = spin([&] {
       current().cancel();
-      offload([&] { begun = true; });
+      offload([&] { started = true; });
     });
     CHECK_THROWS_AS(fiber.await(), fiber_cancelled);
-    CHECK_FALSE(begun);
+    CHECK_FALSE(started);
   });
 }
 
-TEST_CASE("a job that owns what it touches is left at once, and destroyed once on its thread",
+TEST_CASE("offload_owned() leaves its job at once, and destroys it once on its thread",
           "[offload]") {
   run([] {
     std::atomic<int> alive{0};
     std::atomic<bool> open{false};
-    std::atomic<bool> over{false};
+    std::atomic<bool> finished{false};
     CHECK_THROWS_AS(with_timeout(5ms,
                                  [&] {
-                                   offload_owned([&, held = witness(alive)] {
+                                   offload_owned([&, payload = witness(alive)] {
                                      open.wait(false);
-                                     over = true;
+                                     finished = true;
                                      return witness(alive);
                                    });
                                  }),
                     timed_out);
-    CHECK_FALSE(over);
+    CHECK_FALSE(finished);
     CHECK(alive == 1);
     open = true;
     open.notify_all();
     eventually([&] { return alive == 0; });
-    CHECK(over);
+    CHECK(finished);
   });
 }
 
-TEST_CASE("what a job throws after it was left is dropped", "[offload]") {
+TEST_CASE("offload_owned() drops the exception of an abandoned job", "[offload]") {
   options strict;
   std::atomic<int> unhandled{0};
   strict.on_unhandled = [&](std::exception_ptr) { ++unhandled; };
@@ -269,7 +268,7 @@ TEST_CASE("what a job throws after it was left is dropped", "[offload]") {
     std::atomic<int> alive{0};
     std::atomic<bool> open{false};
     CHECK_FALSE(move_on_after(5ms, [&] {
-      offload_owned([&, held = witness(alive)] {
+      offload_owned([&, payload = witness(alive)] {
         open.wait(false);
         throw std::runtime_error("to nobody");
       });
@@ -281,15 +280,16 @@ TEST_CASE("what a job throws after it was left is dropped", "[offload]") {
   CHECK(unhandled == 0);
 }
 
-TEST_CASE("whenever an interruption comes, a job is over or left exactly once", "[offload]") {
+TEST_CASE("offload(): an interruption at any time finishes or abandons a job exactly once",
+          "[offload]") {
   run([] {
     std::atomic<int> alive{0};
     const std::size_t rounds = testing::scaled(20'000, 400);
-    std::size_t returned = 0;
+    std::size_t returns = 0;
     for (std::size_t i = 0; i < rounds; ++i) {
       auto fiber = spin([&] {
-        offload_owned([held = witness(alive)] {});
-        ++returned;
+        offload_owned([payload = witness(alive)] {});
+        ++returns;
       });
       auto lending = spin([&] {
         bool done = false;
@@ -303,26 +303,26 @@ TEST_CASE("whenever an interruption comes, a job is over or left exactly once", 
       if (i % 5 == 0) sleep_for(std::chrono::microseconds(i % 100));
       fiber.cancel();
       lending.cancel();
-      for (auto* each : {&fiber, &lending}) {
+      for (auto* job : {&fiber, &lending}) {
         try {
-          each->await();
+          job->await();
         } catch (const fiber_cancelled&) {
         }
       }
     }
     eventually([&] { return alive == 0; });
-    CHECK(returned > 0);
-    CHECK(returned < rounds);
+    CHECK(returns > 0);
+    CHECK(returns < rounds);
   });
 }
 
-TEST_CASE("a thread without a runtime makes the call itself", "[offload]") {
-  bool here = false;
+TEST_CASE("offload() on a thread without a runtime calls the function itself", "[offload]") {
+  bool ran_on_caller = false;
   bool owned_here = false;
   bool threw = false;
   std::thread plain([&] {
     const auto self = std::this_thread::get_id();
-    here = offload([] { return std::this_thread::get_id(); }) == self;
+    ran_on_caller = offload([] { return std::this_thread::get_id(); }) == self;
     owned_here = offload_owned([] { return std::this_thread::get_id(); }) == self;
     try {
       offload([] { throw std::runtime_error("here"); });
@@ -331,35 +331,35 @@ TEST_CASE("a thread without a runtime makes the call itself", "[offload]") {
     }
   });
   plain.join();
-  CHECK(here);
+  CHECK(ran_on_caller);
   CHECK(owned_here);
   CHECK(threw);
 }
 
-TEST_CASE("a job may use what needs no runtime", "[offload]") {
+TEST_CASE("offload(): a job may use functions that need no runtime", "[offload]") {
   run([] {
     channel<int> numbers;
-    group both;
-    both.spin([&] {
+    group fibers;
+    fibers.spin([&] {
       offload([&] {
         for (int i = 0; i < 10; ++i) numbers.push(i);
         numbers.close();
       });
     });
     int sum = 0;
-    for (const int each : numbers) sum += each;
-    both.await_all();
+    for (const int number : numbers) sum += number;
+    fibers.await_all();
     CHECK(sum == 45);
   });
 }
 
-TEST_CASE("a runtime that a job starts ends with the job", "[offload]") {
-  const limited_to one(1);
+TEST_CASE("offload(): a runtime that a job starts ends with the job", "[offload]") {
+  const limited_to limit(1);
   run([] {
     for (int i = 0; i < 3; ++i) {
       std::atomic<bool> ended{false};
       offload([&] {
-        auto forgotten = spin([&ended] {
+        auto dropped = spin([&ended] {
           try {
             sleep();
           } catch (const cancelled&) {
@@ -375,19 +375,20 @@ TEST_CASE("a runtime that a job starts ends with the job", "[offload]") {
   });
 }
 
-TEST_CASE("a dump says what waits for a job, and that it cannot be interrupted", "[offload]") {
+TEST_CASE("dump() shows a fiber that waits for offload(), and that it is uninterruptible",
+          "[offload]") {
   run([] {
     std::atomic<bool> open{false};
     auto fiber = spin({.name = "patient"}, [&] { offload([&] { open.wait(false); }); });
     snooze();
-    std::ostringstream before;
-    dump(before);
-    CHECK(before.str().find("end of an offloaded job") != std::string::npos);
+    std::ostringstream dump_before;
+    dump(dump_before);
+    CHECK(dump_before.str().find("end of an offloaded job") != std::string::npos);
     fiber.cancel();
     snooze();
-    std::ostringstream after;
-    dump(after);
-    CHECK(after.str().find("cancelling") != std::string::npos);
+    std::ostringstream dump_after;
+    dump(dump_after);
+    CHECK(dump_after.str().find("cancelling") != std::string::npos);
     open = true;
     open.notify_all();
     fiber.await();
@@ -397,12 +398,12 @@ TEST_CASE("a dump says what waits for a job, and that it cannot be interrupted",
 // ThreadSanitizer lets no forked child of several threads begin another, or end its last; and what
 // only the stacks of other threads refer to is a leak in a child that ends, for LeakSanitizer.
 
-TEST_CASE("a forked child has threads of its own", "[offload][fork]") {
+TEST_CASE("offload() in a forked child has threads of its own", "[offload][fork]") {
   if (testing::under_tsan) return;
   run([] {
     offload([] {});
     std::atomic<bool> open{false};
-    auto other = spin([&] { offload([&] { open.wait(false); }); });
+    auto second = spin([&] { offload([&] { open.wait(false); }); });
     snooze();
     const pid_t child = ::fork();
     REQUIRE(child >= 0);
@@ -417,11 +418,11 @@ TEST_CASE("a forked child has threads of its own", "[offload][fork]") {
     CHECK(WEXITSTATUS(status) == 0);
     open = true;
     open.notify_all();
-    other.await();
+    second.await();
   });
 }
 
-TEST_CASE("a child that a job forks ends with the job", "[offload][fork]") {
+TEST_CASE("offload(): a child that a job forks ends with the job", "[offload][fork]") {
   if (testing::under_tsan || testing::under_asan) return;
   run([] {
     const int code = offload([] {

@@ -38,9 +38,9 @@ void compute_for(std::chrono::microseconds span) {
 }
 
 std::size_t most_pending(const thread_pool& pool) {
-  std::size_t most = 0;
-  for (const auto& each : pool.stats()) most = std::max(most, each.pending);
-  return most;
+  std::size_t peak = 0;
+  for (const auto& worker : pool.stats()) peak = std::max(peak, worker.pending);
+  return peak;
 }
 
 /// Returns: how many of `jobs` jobs, which `give` gives one by one and all of which wait in the
@@ -53,14 +53,14 @@ std::size_t fullest_share(std::size_t workers, std::size_t jobs, Give give) {
     thread_pool pool(workers);
     pool.drain();
     event enough;
-    std::atomic<std::size_t> waiting{0};
+    std::atomic<std::size_t> waiters{0};
     for (std::size_t i = 0; i < jobs; ++i) {
       give(pool, [&] {
-        ++waiting;
+        ++waiters;
         enough.wait();
       });
     }
-    CHECK(comes_true([&] { return waiting == jobs; }));
+    CHECK(comes_true([&] { return waiters == jobs; }));
     shares.push_back(most_pending(pool));
     enough.set();
     pool.drain();
@@ -82,7 +82,7 @@ bool out_of_patience_at_once() {
 
 }  // namespace
 
-TEST_CASE("a burst of jobs that wait is spread evenly", "[pool]") {
+TEST_CASE("thread_pool spreads a burst of waiting jobs evenly", "[pool]") {
   if (out_of_patience_at_once()) return;
   run_here([] {
     for (const std::size_t workers : {2U, 4U, 8U}) {
@@ -96,7 +96,7 @@ TEST_CASE("a burst of jobs that wait is spread evenly", "[pool]") {
   });
 }
 
-TEST_CASE("a trickle of jobs that wait is spread evenly", "[pool]") {
+TEST_CASE("thread_pool spreads a trickle of waiting jobs evenly", "[pool]") {
   if (out_of_patience_at_once()) return;
   run_here([] {
     for (const std::size_t workers : {2U, 4U, 8U}) {
@@ -110,7 +110,7 @@ TEST_CASE("a trickle of jobs that wait is spread evenly", "[pool]") {
   });
 }
 
-TEST_CASE("jobs that compute and then wait are spread evenly", "[pool]") {
+TEST_CASE("thread_pool spreads jobs that compute and then wait evenly", "[pool]") {
   if (out_of_patience_at_once()) return;
   run_here([] {
     for (const std::size_t workers : {2U, 4U}) {
@@ -126,56 +126,56 @@ TEST_CASE("jobs that compute and then wait are spread evenly", "[pool]") {
   });
 }
 
-TEST_CASE("jobs beside strands are spread over all workers", "[pool]") {
+TEST_CASE("thread_pool spreads jobs over all workers in spite of strands", "[pool]") {
   if (out_of_patience_at_once()) return;
   run_here([] {
     thread_pool pool(4);
     event enough;
-    std::atomic<int> waiting{0};
+    std::atomic<int> waiters{0};
     const auto wait = [&] {
-      ++waiting;
+      ++waiters;
       enough.wait();
     };
-    strand one(pool);
-    strand other(pool);
+    strand first(pool);
+    strand second(pool);
     for (int i = 0; i < 20; ++i) {
-      one.post(wait);
-      other.post(wait);
+      first.post(wait);
+      second.post(wait);
       pool.post(wait);
       pool.post(wait);
     }
-    CHECK(comes_true([&] { return waiting == 80; }));
+    CHECK(comes_true([&] { return waiters == 80; }));
     std::size_t least = 80;
-    for (const auto& each : pool.stats()) least = std::min(least, each.pending);
+    for (const auto& worker : pool.stats()) least = std::min(least, worker.pending);
     CHECK(least >= 5);
     enough.set();
     pool.drain();
   });
 }
 
-TEST_CASE("a job does not wait behind one that computes, however many the idle worker has",
+TEST_CASE("thread_pool: a job does not wait behind one that computes, even if others have fewer",
           "[pool]") {
   run_here([] {
     thread_pool pool(2);
     event enough;
-    std::atomic<int> waiting{0};
+    std::atomic<int> waiters{0};
     std::atomic<std::thread::id> computing{};
     std::atomic<bool> end{false};
     for (int i = 0; i < 40; ++i) {
       pool.post([&] {
-        ++waiting;
+        ++waiters;
         enough.wait();
       });
     }
-    CHECK(comes_true([&] { return waiting == 40; }));
+    CHECK(comes_true([&] { return waiters == 40; }));
     pool.post([&] {
       computing = std::this_thread::get_id();
       while (!end) std::this_thread::sleep_for(50us);
     });
     CHECK(comes_true([&] { return computing.load() != std::thread::id(); }));
-    std::atomic<int> done{0};
-    for (int i = 0; i < 30; ++i) pool.post([&] { ++done; });
-    CHECK(comes_true([&] { return done == 30; }));
+    std::atomic<int> finished_jobs{0};
+    for (int i = 0; i < 30; ++i) pool.post([&] { ++finished_jobs; });
+    CHECK(comes_true([&] { return finished_jobs == 30; }));
     end = true;
     enough.set();
     pool.drain();

@@ -24,61 +24,63 @@ using testing::on_threads::witness;
 
 // call()
 
-TEST_CASE("a call runs there, and brings back what it returned or threw", "[thread][call]") {
+TEST_CASE("thread::call() runs on the thread, and returns or throws the function's result",
+          "[thread][call]") {
   const auto check = [] {
-    motet::thread one = idle_thread();
-    int borrowed = 1;
-    CHECK(one.call([&] { return ++borrowed; }) == 2);
-    CHECK(borrowed == 2);
-    one.call([&] { ++borrowed; });
-    CHECK(borrowed == 3);
-    auto owned = one.call([] { return std::make_unique<int>(7); });
-    CHECK(*owned == 7);
-    CHECK_THROWS_AS(one.call([] { throw first_error(); }), first_error);
-    CHECK(one.call([] { return std::string(1000, 'x'); }).size() == 1000);
-    const auto there = one.call([] { return std::this_thread::get_id(); });
-    CHECK(there != std::this_thread::get_id());
-    CHECK(there == one.call([] { return current().home(); }));
+    motet::thread worker = idle_thread();
+    int number = 1;
+    CHECK(worker.call([&] { return ++number; }) == 2);
+    CHECK(number == 2);
+    worker.call([&] { ++number; });
+    CHECK(number == 3);
+    auto pointer = worker.call([] { return std::make_unique<int>(7); });
+    CHECK(*pointer == 7);
+    CHECK_THROWS_AS(worker.call([] { throw first_error(); }), first_error);
+    CHECK(worker.call([] { return std::string(1000, 'x'); }).size() == 1000);
+    const auto remote_id = worker.call([] { return std::this_thread::get_id(); });
+    CHECK(remote_id != std::this_thread::get_id());
+    CHECK(remote_id == worker.call([] { return current().home(); }));
   };
   check();
   run_here(check);
 }
 
-TEST_CASE("other fibers run while one calls another thread", "[thread][call]") {
+TEST_CASE("thread::call() lets other fibers run while it waits", "[thread][call]") {
   run_here([] {
-    motet::thread one = idle_thread();
+    motet::thread worker = idle_thread();
     std::atomic<bool> go{false};
-    bool over = false;
+    bool finished = false;
     auto caller = spin([&] {
-      one.call([&] {
+      worker.call([&] {
         while (!go) sleep_for(100us);
       });
-      over = true;
+      finished = true;
     });
     for (int i = 0; i < 100; ++i) snooze();
-    CHECK_FALSE(over);
+    CHECK_FALSE(finished);
     go = true;
     caller.await();
   });
 }
 
-TEST_CASE("the fiber of a call has its caller as its parent", "[thread][call]") {
+TEST_CASE("thread::call(): the caller is the parent of the call's fiber", "[thread][call]") {
   run_here([] {
-    motet::thread one = idle_thread();
+    motet::thread worker = idle_thread();
     const fiber_ref me = current();
-    CHECK(one.call([] { return current().parent(); }) == me);
-    CHECK(one.call([&] { return current().parent().id() == me.id(); }));
+    CHECK(worker.call([] { return current().parent(); }) == me);
+    CHECK(worker.call([&] { return current().parent().id() == me.id(); }));
   });
 }
 
-TEST_CASE("an interruption of the caller cancels the call, and waits for it", "[thread][call]") {
+TEST_CASE("thread::call() cancels the call when its caller is interrupted, and waits for it",
+          "[thread][call]") {
   run_here([] {
-    motet::thread one = idle_thread();
-    std::atomic<bool> begun{false};
+    motet::thread worker = idle_thread();
+    std::atomic<bool> started{false};
     std::atomic<bool> cleaned{false};
     auto caller = spin([&] {
-      one.call([&] {
-        begun = true;
+      worker.call([&] {
+        started = true;
         try {
           sleep();
         } catch (const cancelled&) {
@@ -88,29 +90,29 @@ TEST_CASE("an interruption of the caller cancels the call, and waits for it", "[
         }
       });
     });
-    while (!begun) snooze();
+    while (!started) snooze();
     caller.raise(first_error());
     CHECK_THROWS_AS(caller.await(), first_error);
     CHECK(cleaned);
   });
 }
 
-TEST_CASE("a deadline ends a call", "[thread][call]") {
+TEST_CASE("thread::call() ends at a deadline", "[thread][call]") {
   run_here([] {
-    motet::thread one = idle_thread();
-    CHECK_THROWS_AS(with_timeout(2ms, [&] { one.call([] { sleep(); }); }), timed_out);
+    motet::thread worker = idle_thread();
+    CHECK_THROWS_AS(with_timeout(2ms, [&] { worker.call([] { sleep(); }); }), timed_out);
   });
 }
 
-TEST_CASE("an interrupted call that has not begun never does", "[thread][call]") {
+TEST_CASE("thread::call() that is interrupted before its start never runs", "[thread][call]") {
   run_here([] {
     std::atomic<bool> go{false};
-    motet::thread one(quiet(), [&] {
+    motet::thread worker(quiet(), [&] {
       while (!go) std::this_thread::sleep_for(100us);
       sleep();
     });
     std::atomic<bool> ran{false};
-    auto caller = spin([&] { one.call([&] { ran = true; }); });
+    auto caller = spin([&] { worker.call([&] { ran = true; }); });
     snooze();
     caller.raise(first_error());
     snooze();
@@ -120,15 +122,15 @@ TEST_CASE("an interrupted call that has not begun never does", "[thread][call]")
   });
 }
 
-TEST_CASE("a call that comes to a value all the same returns it, and is interrupted later",
+TEST_CASE("thread::call() returns a value despite an interruption, which is thrown later",
           "[thread][call]") {
   run_here([] {
-    motet::thread one = idle_thread();
-    std::atomic<bool> begun{false};
+    motet::thread worker = idle_thread();
+    std::atomic<bool> started{false};
     std::atomic<bool> go{false};
     auto caller = spin([&] {
-      const int value = one.call([&] {
-        begun = true;
+      const int value = worker.call([&] {
+        started = true;
         return shield([&] {
           while (!go) sleep_for(100us);
           return 5;
@@ -137,7 +139,7 @@ TEST_CASE("a call that comes to a value all the same returns it, and is interrup
       CHECK_THROWS_AS(snooze(), first_error);
       return value;
     });
-    while (!begun) snooze();
+    while (!started) snooze();
     caller.raise(first_error());
     for (int i = 0; i < 10; ++i) snooze();
     go = true;
@@ -145,21 +147,22 @@ TEST_CASE("a call that comes to a value all the same returns it, and is interrup
   });
 }
 
-TEST_CASE("a call whose thread ends is told so", "[thread][call]") {
+TEST_CASE("thread::call() throws if its thread ends", "[thread][call]") {
   run_here([] {
-    std::atomic<bool> begun{false};
-    motet::thread one(quiet(), [&] {
-      while (!begun) sleep_for(100us);
+    std::atomic<bool> started{false};
+    motet::thread worker(quiet(), [&] {
+      while (!started) sleep_for(100us);
     });
-    CHECK_THROWS_AS(one.call([&] {
-      begun = true;
+    CHECK_THROWS_AS(worker.call([&] {
+      started = true;
       sleep();
     }),
                     fiber_cancelled);
   });
 }
 
-TEST_CASE("two threads call each other, and themselves", "[thread][call]") {
+TEST_CASE("thread::call() works between two threads in both directions, and on itself",
+          "[thread][call]") {
   motet::thread a = idle_thread();
   motet::thread b = idle_thread();
   CHECK(a.call([&] { return b.call([&] { return a.call([] { return 1; }) + 1; }) + 1; }) == 3);
@@ -168,10 +171,10 @@ TEST_CASE("two threads call each other, and themselves", "[thread][call]") {
 
 // spin()
 
-TEST_CASE("a fiber spun on another thread is a child of the one that spun it", "[thread][spin]") {
+TEST_CASE("thread::spin() makes the fiber a child of the caller", "[thread][spin]") {
   run_here([] {
-    motet::thread one = idle_thread();
-    auto child = one.spin([] { return suspend<int>(); });
+    motet::thread worker = idle_thread();
+    auto child = worker.spin([] { return suspend<int>(); });
     CHECK(child.parent() == current());
     CHECK(child.home() != std::this_thread::get_id());
     const auto children = current().children();
@@ -184,38 +187,41 @@ TEST_CASE("a fiber spun on another thread is a child of the one that spun it", "
   });
 }
 
-TEST_CASE("a fiber spun by a plain thread is a child of the main fiber there", "[thread][spin]") {
-  motet::thread one = idle_thread();
-  auto child = one.spin([owned = std::make_unique<int>(3)] { return *owned; });
+TEST_CASE("thread::spin() from a plain thread makes a child of the thread's main fiber",
+          "[thread][spin]") {
+  motet::thread worker = idle_thread();
+  auto child = worker.spin([payload = std::make_unique<int>(3)] { return *payload; });
   CHECK(child.await() == 3);
   CHECK_FALSE(child.parent().parent());
 }
 
-TEST_CASE("on its own thread spin() spins as ever", "[thread][spin]") {
-  motet::thread one = idle_thread();
-  one.call([&] {
-    auto child = one.spin([] { return 1; });
+TEST_CASE("thread::spin() on its own thread acts like spin()", "[thread][spin]") {
+  motet::thread worker = idle_thread();
+  worker.call([&] {
+    auto child = worker.spin([] { return 1; });
     CHECK(child.parent() == current());
     CHECK(child.await() == 1);
   });
 }
 
-TEST_CASE("the failure of a child on another thread reaches its parent", "[thread][spin]") {
+TEST_CASE("thread::spin(): a child's failure reaches its parent on the other thread",
+          "[thread][spin]") {
   run_here([] {
-    motet::thread one = idle_thread();
-    one.spin([] { throw first_error(); });
+    motet::thread worker = idle_thread();
+    worker.spin([] { throw first_error(); });
     CHECK_THROWS_AS(sleep(), first_error);
     snooze();
   });
 }
 
-TEST_CASE("a failure on another thread that somebody awaits is told once", "[thread][spin]") {
+TEST_CASE("thread::spin(): a failure that a remote fiber awaits is thrown only once",
+          "[thread][spin]") {
   run_here([] {
     const auto rounds = static_cast<int>(testing::under_tsan ? testing::scaled(2'000, 200)
                                                              : testing::scaled(20'000, 1'000));
-    motet::thread one = idle_thread();
+    motet::thread worker = idle_thread();
     for (int i = 0; i < rounds; ++i) {
-      auto child = one.spin([i] {
+      auto child = worker.spin([i] {
         for (int waits = 0; waits < i % 3; ++waits) snooze();
         throw first_error();
       });
@@ -226,10 +232,11 @@ TEST_CASE("a failure on another thread that somebody awaits is told once", "[thr
   });
 }
 
-TEST_CASE("a parent ends its children on other threads, and waits for them", "[thread][spin]") {
+TEST_CASE("thread::spin(): a parent ends its children on other threads, and waits for them",
+          "[thread][spin]") {
   run_here([] {
-    motet::thread one = idle_thread();
-    motet::thread other = idle_thread();
+    motet::thread worker = idle_thread();
+    motet::thread second = idle_thread();
     std::atomic<int> cleaned{0};
     const auto last_long = [&] {
       try {
@@ -242,39 +249,40 @@ TEST_CASE("a parent ends its children on other threads, and waits for them", "[t
     };
     auto parent = spin([&] {
       for (int i = 0; i < 3; ++i) {
-        one.spin(last_long);
-        other.spin(last_long);
+        worker.spin(last_long);
+        second.spin(last_long);
       }
-      one.call([] {});
-      other.call([] {});
+      worker.call([] {});
+      second.call([] {});
     });
     parent.await();
     CHECK(cleaned == 6);
   });
 }
 
-TEST_CASE("a child whose thread ends is cancelled, which is no failure of its parent",
+TEST_CASE("thread::spin(): a child whose thread ends is cancelled, and its parent does not fail",
           "[thread][spin]") {
   run_here([] {
-    auto one = std::make_optional(idle_thread());
-    auto child = one->spin([] { sleep(); });
-    one.reset();
+    auto worker = std::make_optional(idle_thread());
+    auto child = worker->spin([] { sleep(); });
+    worker.reset();
     CHECK(child.state() == fiber_state::dead);
     for (int i = 0; i < 10; ++i) CHECK_NOTHROW(snooze());
     CHECK_THROWS_AS(child.await(), fiber_cancelled);
   });
 }
 
-TEST_CASE("a spin that is interrupted before it has happened does not happen", "[thread][spin]") {
+TEST_CASE("thread::spin() that is interrupted before it takes effect spins nothing",
+          "[thread][spin]") {
   run_here([] {
     std::atomic<bool> go{false};
     std::atomic<int> destroyed{0};
     std::atomic<bool> ran{false};
-    motet::thread one(quiet(), [&] {
+    motet::thread worker(quiet(), [&] {
       while (!go) std::this_thread::sleep_for(100us);
       sleep();
     });
-    auto spinner = spin([&] { one.spin([&ran, kept = witness(destroyed)] { ran = true; }); });
+    auto spinner = spin([&] { worker.spin([&ran, payload = witness(destroyed)] { ran = true; }); });
     snooze();
     spinner.raise(first_error());
     snooze();
@@ -285,35 +293,35 @@ TEST_CASE("a spin that is interrupted before it has happened does not happen", "
   });
 }
 
-TEST_CASE("who is cancelled spins nothing on another thread", "[thread][spin]") {
+TEST_CASE("thread::spin() is refused in a cancelled fiber", "[thread][spin]") {
   run_here([] {
-    motet::thread one = idle_thread();
+    motet::thread worker = idle_thread();
     std::atomic<bool> ran{false};
     auto f = spin([&] {
       try {
         sleep();
       } catch (const cancelled&) {
-        one.spin([&] { ran = true; });
+        worker.spin([&] { ran = true; });
       }
     });
     snooze();
     f.cancel();
     CHECK_THROWS_AS(f.await(), fiber_cancelled);
-    one.call([] {});
+    worker.call([] {});
     CHECK_FALSE(ran);
   });
 }
 
-TEST_CASE("a grandchild may come home", "[thread][spin]") {
+TEST_CASE("thread::spin(): a grandchild may run on its grandparent's thread", "[thread][spin]") {
   run_here([] {
-    motet::thread here(quiet(), [] {
-      motet::thread there = idle_thread();
+    motet::thread home(quiet(), [] {
+      motet::thread origin_thread = idle_thread();
       sleep();
     });
-    motet::thread one = idle_thread();
+    motet::thread worker = idle_thread();
     motet::thread two = idle_thread();
-    auto child = one.spin([&] {
-      auto grandchild = two.spin([&] { return one.call([] { return current().home(); }); });
+    auto child = worker.spin([&] {
+      auto grandchild = two.spin([&] { return worker.call([] { return current().home(); }); });
       CHECK(grandchild.parent() == current());
       return grandchild.await() == current().home();
     });

@@ -52,23 +52,23 @@ std::chrono::steady_clock::duration best_of_three(F work) {
 
 std::size_t threads_of_process() {
   std::size_t count = 0;
-  DIR* all = ::opendir("/proc/self/task");
-  while (const dirent* each = ::readdir(all)) count += each->d_name[0] == '.' ? 0 : 1;
-  ::closedir(all);
+  DIR* directory = ::opendir("/proc/self/task");
+  while (const dirent* entry = ::readdir(directory)) count += entry->d_name[0] == '.' ? 0 : 1;
+  ::closedir(directory);
   return count;
 }
 
 std::size_t pending_in(const thread_pool& pool) {
   std::size_t sum = 0;
-  for (const auto& each : pool.stats()) sum += each.pending;
+  for (const auto& worker : pool.stats()) sum += worker.pending;
   return sum;
 }
 
 /// Spins a child that fails when it is destroyed.
 struct failing_at_the_end {
   failing_at_the_end() = default;
-  failing_at_the_end(failing_at_the_end&& from) noexcept
-      : armed(std::exchange(from.armed, false)) {}
+  failing_at_the_end(failing_at_the_end&& source) noexcept
+      : armed(std::exchange(source.armed, false)) {}
   ~failing_at_the_end() {
     if (!armed) return;
     spin([] {
@@ -82,15 +82,15 @@ struct failing_at_the_end {
 
 }  // namespace
 
-TEST_CASE("a job's future has what it returned or threw", "[pool]") {
+TEST_CASE("thread_pool::submit() returns a future of the job's value or exception", "[pool]") {
   const auto check = [] {
     thread_pool pool(2);
     CHECK(pool.submit([x = 2] { return x * 2; }).get() == 4);
     pool.submit([] {}).get();
     CHECK_THROWS_AS(pool.submit([] { throw first_error(); }).get(), first_error);
-    auto owned = pool.submit(
-        [given = std::make_unique<int>(6)] { return std::make_unique<int>(*given + 1); });
-    CHECK(*std::move(owned).get() == 7);
+    auto pointer = pool.submit(
+        [input = std::make_unique<int>(6)] { return std::make_unique<int>(*input + 1); });
+    CHECK(*std::move(pointer).get() == 7);
     std::atomic<bool> ran{false};
     pool.post([&] { ran = true; });
     pool.drain();
@@ -100,16 +100,16 @@ TEST_CASE("a job's future has what it returned or threw", "[pool]") {
   run_here(check);
 }
 
-TEST_CASE("other fibers run while one waits for a job", "[pool]") {
+TEST_CASE("thread_pool: other fibers run while one waits for a job", "[pool]") {
   run_here([] {
     thread_pool pool(1);
-    bool over = false;
-    auto waiting = spin([&] {
+    bool finished = false;
+    auto waiter = spin([&] {
       pool.submit([] { block(5ms); }).get();
-      over = true;
+      finished = true;
     });
     int turns = 0;
-    while (!over) {
+    while (!finished) {
       ++turns;
       snooze();
     }
@@ -117,10 +117,10 @@ TEST_CASE("other fibers run while one waits for a job", "[pool]") {
   });
 }
 
-TEST_CASE("a pool has the threads it was asked for, no more, and they have its name", "[pool]") {
+TEST_CASE("thread_pool has exactly the requested threads, and they have its name", "[pool]") {
   CHECK_THROWS_AS(thread_pool(0), std::invalid_argument);
   CHECK_THROWS_AS(thread_pool(1, "none", 0), std::invalid_argument);
-  const std::size_t before = threads_of_process();
+  const std::size_t count_before = threads_of_process();
   {
     thread_pool pool(4, "a name that is too long");
     const auto workers = [&] {
@@ -135,27 +135,29 @@ TEST_CASE("a pool has the threads it was asked for, no more, and they have its n
       }
       return names;
     };
-    for (const std::string& each : workers()) CHECK(each.starts_with("a name that i"));
-    if (testing::on_sim()) CHECK(threads_of_process() == before + 4);  // a ring may have its own
+    for (const std::string& name : workers()) CHECK(name.starts_with("a name that i"));
+    if (testing::on_sim())
+      CHECK(threads_of_process() == count_before + 4);  // a ring may have its own
   }
   // The kernel lists a thread for a moment longer than somebody can join it.
-  for (int i = 0; i < 100 && threads_of_process() > before; ++i) std::this_thread::sleep_for(10ms);
-  CHECK(threads_of_process() <= before);
+  for (int i = 0; i < 100 && threads_of_process() > count_before; ++i)
+    std::this_thread::sleep_for(10ms);
+  CHECK(threads_of_process() <= count_before);
 }
 
-TEST_CASE("a job that waits keeps nobody from running", "[pool]") {
+TEST_CASE("thread_pool runs other jobs while one waits", "[pool]") {
   thread_pool pool(1);
-  channel<int> there(unbounded);
-  auto first = pool.submit([&] { return there.pop().value(); });
+  channel<int> requests(unbounded);
+  auto first = pool.submit([&] { return requests.pop().value(); });
   auto second = pool.submit([&] {
-    there.push(3);
+    requests.push(3);
     return 1;
   });
   CHECK(second.get() == 1);
   CHECK(first.get() == 3);
 }
 
-TEST_CASE("a long job delays nobody while another worker is idle", "[pool]") {
+TEST_CASE("thread_pool: a long job delays nothing while another worker is idle", "[pool]") {
   const auto check = [] {
     thread_pool pool(2);
     std::atomic<bool> go{false};
@@ -174,32 +176,33 @@ TEST_CASE("a long job delays nobody while another worker is idle", "[pool]") {
   run_here(check);
 }
 
-TEST_CASE("of several that give at once only one gets an idle worker", "[pool]") {
+TEST_CASE("thread_pool: only one of several concurrent submissions gets an idle worker", "[pool]") {
   run_here([] {
     constexpr std::size_t workers = 4;
     thread_pool pool(workers);
     for (int round = 0; round < 50; ++round) {
       std::vector<std::thread> givers;
-      std::vector<future<std::thread::id>> where(workers);
+      std::vector<future<std::thread::id>> thread_ids(workers);
       std::atomic<std::size_t> busy{0};
       for (std::size_t i = 0; i < workers; ++i) {
         givers.emplace_back([&, i] {
-          where[i] = pool.submit([&] {
+          thread_ids[i] = pool.submit([&] {
             ++busy;
             while (busy < workers) block(20us);
             return std::this_thread::get_id();
           });
         });
       }
-      for (auto& each : givers) each.join();
+      for (auto& thread : givers) thread.join();
       std::set<std::thread::id> distinct;
-      for (auto& each : where) distinct.insert(each.get());
+      for (auto& result : thread_ids) distinct.insert(result.get());
       CHECK(distinct.size() == workers);
     }
   });
 }
 
-TEST_CASE("the load has fallen when the result is seen", "[pool]") {
+TEST_CASE("thread_pool::stats() has dropped a job from the load when its result is seen",
+          "[pool]") {
   thread_pool pool(3);
   const auto rounds = static_cast<int>(testing::under_tsan ? testing::scaled(10'000, 300)
                                                            : testing::scaled(100'000, 3'000));
@@ -209,28 +212,28 @@ TEST_CASE("the load has fallen when the result is seen", "[pool]") {
   }
 }
 
-TEST_CASE("neither exceptions nor abandoned results hurt a worker", "[pool]") {
-  std::set<std::thread::id> before;
-  std::set<std::thread::id> after;
+TEST_CASE("thread_pool: neither exceptions nor dropped results harm a worker", "[pool]") {
+  std::set<std::thread::id> ids_before;
+  std::set<std::thread::id> ids_after;
   std::mutex guarding;
   thread_pool pool(2);
-  const auto note = [&](std::set<std::thread::id>& into) {
-    const std::lock_guard in(guarding);
-    into.insert(std::this_thread::get_id());
+  const auto note = [&](std::set<std::thread::id>& target) {
+    const std::lock_guard guard(guarding);
+    target.insert(std::this_thread::get_id());
   };
-  std::atomic<int> begun{0};
+  std::atomic<int> starts{0};
   for (int i = 0; i < 2; ++i) {  // both workers: each waits for the other
     pool.post([&] {
-      note(before);
-      ++begun;
-      while (begun < 2) std::this_thread::sleep_for(20us);
+      note(ids_before);
+      ++starts;
+      while (starts < 2) std::this_thread::sleep_for(20us);
     });
   }
   pool.drain();
   std::vector<future<int>> results;
   for (int i = 0; i < 1'000; ++i) {
     results.push_back(pool.submit([&, i] {
-      note(after);
+      note(ids_after);
       if (i % 10 < 3) throw first_error();
       return i;
     }));
@@ -246,24 +249,24 @@ TEST_CASE("neither exceptions nor abandoned results hurt a worker", "[pool]") {
   results.clear();
   for (int i = 0; i < 100; ++i) {
     results.push_back(pool.submit([&, i] {
-      note(after);
+      note(ids_after);
       return i;
     }));
   }
   for (int i = 0; i < 100; ++i) CHECK(results[static_cast<std::size_t>(i)].get() == i);
   pool.drain();  // nobody has waited for the abandoned ones
-  CHECK(std::includes(before.begin(), before.end(), after.begin(), after.end()));
-  std::uint64_t failed = 0;
+  CHECK(std::includes(ids_before.begin(), ids_before.end(), ids_after.begin(), ids_after.end()));
+  std::uint64_t failures = 0;
   std::uint64_t executed = 0;
-  for (const auto& each : pool.stats()) {
-    failed += each.failed;
-    executed += each.executed;
+  for (const auto& worker : pool.stats()) {
+    failures += worker.failed;
+    executed += worker.executed;
   }
-  CHECK(failed == 300);
+  CHECK(failures == 300);
   CHECK(executed == 1'202);
 }
 
-TEST_CASE("a job that is cancelled is told to others as cancelled", "[pool]") {
+TEST_CASE("thread_pool: the future of a cancelled job throws fiber_cancelled", "[pool]") {
   run(testing::poked<first_error>(testing::quiet()), [] {
     thread_pool pool(1);
     auto job = pool.submit([] {
@@ -279,7 +282,7 @@ TEST_CASE("a job that is cancelled is told to others as cancelled", "[pool]") {
   });
 }
 
-TEST_CASE("a job is over when the fibers it has spun are", "[pool]") {
+TEST_CASE("thread_pool: a job ends when the fibers it has spun have ended", "[pool]") {
   thread_pool pool(2);
   std::atomic<bool> cleaned{false};
   pool.submit([&] {
@@ -303,12 +306,12 @@ TEST_CASE("a job is over when the fibers it has spun are", "[pool]") {
   CHECK_THROWS_AS(failing.get(), first_error);
 }
 
-TEST_CASE("drain() waits until all is done, and can be called again", "[pool]") {
-  words told;
+TEST_CASE("thread_pool::drain() waits until all jobs are done, and can be called again", "[pool]") {
+  words log;
   std::mutex guarding;
   const auto tell = [&](const std::string& word) {
-    const std::lock_guard in(guarding);
-    told.push_back(word);
+    const std::lock_guard guard(guarding);
+    log.push_back(word);
   };
   thread_pool pool(3);
   pool.drain();
@@ -322,34 +325,34 @@ TEST_CASE("drain() waits until all is done, and can be called again", "[pool]") 
     pool.drain();
     tell("go");
   }
-  CHECK(told == words{"job", "job", "job", "go", "job", "job", "job", "go"});
+  CHECK(log == words{"job", "job", "job", "go", "job", "job", "job", "go"});
 }
 
-TEST_CASE("drain() waits for what jobs give to the pool", "[pool]") {
+TEST_CASE("thread_pool::drain() waits for the jobs that jobs submit", "[pool]") {
   run_here([] {
     thread_pool pool(3);
     const auto rounds = static_cast<int>(testing::under_tsan ? testing::scaled(500, 30)
                                                              : testing::scaled(10'000, 300));
-    std::atomic<int> over{0};
+    std::atomic<int> finished_jobs{0};
     std::function<void(int)> breed = [&](int generations) {
       if (generations > 0) pool.post([&, generations] { breed(generations - 1); });
-      ++over;
+      ++finished_jobs;
     };
     for (int i = 1; i <= rounds; ++i) {
       pool.post([&] { breed(5); });
       pool.drain();
-      REQUIRE(over == 6 * i);
+      REQUIRE(finished_jobs == 6 * i);
     }
   });
 }
 
-TEST_CASE("a job that waits for its whole pool is refused", "[pool]") {
+TEST_CASE("thread_pool: a job that waits for its whole pool is refused", "[pool]") {
   thread_pool pool(1);
   CHECK_THROWS_AS(pool.submit([&] { pool.drain(); }).get(), std::logic_error);
   CHECK_THROWS_AS(pool.submit([&] { pool.stop(); }).get(), std::logic_error);
 }
 
-TEST_CASE("stop() lets what was given end; afterwards nothing is taken", "[pool]") {
+TEST_CASE("thread_pool::stop() lets queued jobs end, and later ones are refused", "[pool]") {
   thread_pool pool(1);
   std::vector<future<int>> results;
   for (int i = 0; i < 10; ++i) {
@@ -367,19 +370,19 @@ TEST_CASE("stop() lets what was given end; afterwards nothing is taken", "[pool]
   pool.drain();
 }
 
-TEST_CASE("stop(discard) ends what has not begun as cancelled", "[pool]") {
+TEST_CASE("thread_pool::stop(discard) cancels the jobs that have not started", "[pool]") {
   thread_pool pool(1);
-  std::atomic<bool> begun{false};
+  std::atomic<bool> started{false};
   std::atomic<bool> go{false};
   std::vector<future<int>> results;
   for (int i = 0; i < 10; ++i) {
     results.push_back(pool.submit([&, i] {
-      begun = true;
+      started = true;
       while (!go) block(50us);
       return i;
     }));
   }
-  while (!begun) block(50us);
+  while (!started) block(50us);
   std::thread later([&] {
     try {
       for (;; block(50us)) pool.post([] {});
@@ -394,7 +397,7 @@ TEST_CASE("stop(discard) ends what has not begun as cancelled", "[pool]") {
   for (std::size_t i = 1; i < 10; ++i) CHECK_THROWS_AS(results[i].get(), fiber_cancelled);
 }
 
-TEST_CASE("an interrupted stop() leaves the pool stopping", "[pool]") {
+TEST_CASE("thread_pool::stop() leaves the pool stopping when it is interrupted", "[pool]") {
   run_here([] {
     thread_pool pool(1);
     std::atomic<bool> go{false};
@@ -413,10 +416,10 @@ TEST_CASE("an interrupted stop() leaves the pool stopping", "[pool]") {
   });
 }
 
-TEST_CASE("a bounded pool parks whoever gives it too much", "[pool]") {
+TEST_CASE("thread_pool::submit() waits while a bounded pool is full", "[pool]") {
   run_here([] {
     thread_pool pool(2, "bounded", 8);
-    std::size_t most = 0;
+    std::size_t peak = 0;
     bool ticked = false;
     auto ticker = spin([&] {
       snooze();
@@ -424,9 +427,9 @@ TEST_CASE("a bounded pool parks whoever gives it too much", "[pool]") {
     });
     for (int i = 0; i < 100; ++i) {
       pool.post([] { block(50us); });
-      most = std::max(most, pending_in(pool));
+      peak = std::max(peak, pending_in(pool));
     }
-    CHECK(most <= 8);
+    CHECK(peak <= 8);
     CHECK(ticked);
     ticker.await();
     pool.drain();
@@ -438,7 +441,8 @@ TEST_CASE("a bounded pool parks whoever gives it too much", "[pool]") {
   CHECK(ran == 20);
 }
 
-TEST_CASE("whoever waits for room in a pool can be interrupted, and gives nothing", "[pool]") {
+TEST_CASE("thread_pool::submit() can be interrupted while it waits, and submits nothing",
+          "[pool]") {
   run_here([] {
     thread_pool pool(1, "bounded", 1);
     std::atomic<bool> go{false};
@@ -457,18 +461,19 @@ TEST_CASE("whoever waits for room in a pool can be interrupted, and gives nothin
   });
 }
 
-TEST_CASE("a pool that goes in one of its own jobs ends by itself", "[pool]") {
-  std::atomic<bool> over{false};
+TEST_CASE("thread_pool destroyed in one of its own jobs ends by itself", "[pool]") {
+  std::atomic<bool> finished{false};
   auto pool = std::make_shared<thread_pool>(2);
-  pool->post([pool, &over]() mutable {
+  pool->post([pool, &finished]() mutable {
     pool.reset();
-    over = true;
+    finished = true;
   });
   pool.reset();
-  while (!over) block(50us);
+  while (!finished) block(50us);
 }
 
-TEST_CASE("pools are made, fed and destroyed one after the other", "[pool][stress]") {
+TEST_CASE("thread_pool: pools are created, used and destroyed one after the other",
+          "[pool][stress]") {
   const auto pools = testing::under_tsan ? testing::scaled(300, 30) : testing::scaled(2'000, 200);
   std::atomic<std::size_t> ran{0};
   for (std::size_t i = 0; i < pools; ++i) {
@@ -479,49 +484,49 @@ TEST_CASE("pools are made, fed and destroyed one after the other", "[pool][stres
   CHECK(ran == 50 * pools);
 }
 
-TEST_CASE("eight givers lose no job", "[pool][stress]") {
-  const auto each =
+TEST_CASE("thread_pool loses no job of eight submitting threads", "[pool][stress]") {
+  const auto per_thread =
       testing::under_tsan ? testing::scaled(10'000, 500) : testing::scaled(100'000, 10'000);
   thread_pool pool(2);
   std::array<std::atomic<std::uint64_t>, 8> sums{};
   std::vector<std::thread> givers;
   for (auto& sum : sums) {
     givers.emplace_back([&] {
-      for (std::size_t i = 1; i <= each; ++i) {
+      for (std::size_t i = 1; i <= per_thread; ++i) {
         pool.post([&sum, i] { sum.fetch_add(i, std::memory_order_relaxed); });
       }
     });
   }
   for (auto& giver : givers) giver.join();
   pool.drain();
-  for (auto& sum : sums) CHECK(sum == each * (each + 1) / 2);
+  for (auto& sum : sums) CHECK(sum == per_thread * (per_thread + 1) / 2);
 }
 
-TEST_CASE("jobs build a map together, and others read it", "[pool]") {
+TEST_CASE("thread_pool: jobs fill a map together, and others read it", "[pool]") {
   run_here([] {
     thread_pool pool(3);
-    std::map<int, std::string> shared;
+    std::map<int, std::string> squares;
     shared_mutex guarding;
     std::vector<future<void>> inserted;
     for (int i = 0; i < 100; ++i) {
       inserted.push_back(pool.submit([&, i] {
-        const std::lock_guard in(guarding);
-        shared[i] = std::to_string(i);
+        const std::lock_guard guard(guarding);
+        squares[i] = std::to_string(i);
       }));
     }
-    for (auto& each : inserted) each.get();
-    std::vector<future<bool>> found;
+    for (auto& result : inserted) result.get();
+    std::vector<future<bool>> lookups;
     for (int i = 0; i < 100; ++i) {
-      found.push_back(pool.submit([&, i] {
-        const std::shared_lock in(guarding);
-        return shared.at(i) == std::to_string(i);
+      lookups.push_back(pool.submit([&, i] {
+        const std::shared_lock guard(guarding);
+        return squares.at(i) == std::to_string(i);
       }));
     }
-    for (auto& each : found) CHECK(each.get());
+    for (auto& lookup : lookups) CHECK(lookup.get());
   });
 }
 
-TEST_CASE("idle workers keep no deadlock from being told", "[pool][deadlock]") {
+TEST_CASE("thread_pool: idle workers do not hide a deadlock", "[pool][deadlock]") {
   if (testing::on_sim()) return;  // it cannot look again without time running away
   run_here([] {
     thread_pool pool(2);
@@ -533,7 +538,7 @@ TEST_CASE("idle workers keep no deadlock from being told", "[pool][deadlock]") {
   });
 }
 
-TEST_CASE("a worker that may still wake somebody is not idle", "[pool][deadlock]") {
+TEST_CASE("thread_pool: a worker that may still wake a fiber is not idle", "[pool][deadlock]") {
   run_here([] {
     thread_pool pool(2);
     auto slow = pool.submit([] {
@@ -549,24 +554,25 @@ TEST_CASE("a worker that may still wake somebody is not idle", "[pool][deadlock]
   });
 }
 
-TEST_CASE("a pool of many workers shares out what keeps its threads, to each the same", "[pool]") {
+TEST_CASE("thread_pool spreads jobs that keep their threads busy evenly over many workers",
+          "[pool]") {
   constexpr std::size_t workers = 4;
   constexpr std::size_t each_has = 4;
   thread_pool pool(workers);
   std::atomic<bool> go{false};
-  std::atomic<std::size_t> begun{0};
+  std::atomic<std::size_t> starts{0};
   const auto post = [&] {
     pool.post([&] {
-      ++begun;
+      ++starts;
       while (!go) block(100us);
     });
   };
   // Each begins one, and no more while that blocks it; until it does, it may take another's.
   for (std::size_t i = 0; i < workers; ++i) post();
-  for (int waited = 0; begun < workers && waited < 100'000; ++waited) block(100us);
+  for (int waited = 0; starts < workers && waited < 100'000; ++waited) block(100us);
   for (std::size_t i = workers; i < each_has * workers; ++i) post();
   for (const auto& worker : pool.stats()) CHECK(worker.pending == each_has);
-  CHECK(begun == workers);
+  CHECK(starts == workers);
   go = true;
   pool.drain();
   std::uint64_t executed = 0;  // by whom depends: those that were quicker took some of the others'
@@ -574,7 +580,7 @@ TEST_CASE("a pool of many workers shares out what keeps its threads, to each the
   CHECK(executed == each_has * workers);
 }
 
-TEST_CASE("a pool that is full of blocking work delays no deadline elsewhere", "[pool]") {
+TEST_CASE("thread_pool full of blocking work delays no deadline elsewhere", "[pool]") {
   if (testing::on_sim()) return;
   run_here([] {
     thread_pool pool(2);
@@ -594,47 +600,47 @@ TEST_CASE("a pool that is full of blocking work delays no deadline elsewhere", "
   });
 }
 
-TEST_CASE("who waits for a pool computes nothing meanwhile", "[pool]") {
+TEST_CASE("thread_pool: a waiting caller uses no CPU time", "[pool]") {
   if (testing::on_sim()) return;
   const auto cpu_of_this_thread = [] {
-    timespec used{};
-    ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
-    return std::chrono::seconds(used.tv_sec) + std::chrono::nanoseconds(used.tv_nsec);
+    timespec cpu_time{};
+    ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &cpu_time);
+    return std::chrono::seconds(cpu_time.tv_sec) + std::chrono::nanoseconds(cpu_time.tv_nsec);
   };
   const auto length = std::chrono::milliseconds(testing::scaled(1'000, 200));
   const auto wait_for_it = [&] {
     thread_pool pool(1);
     pool.post([&] { block(length); });
-    const auto before = cpu_of_this_thread();
+    const auto start = cpu_of_this_thread();
     pool.drain();
-    CHECK(cpu_of_this_thread() - before < 20ms);
+    CHECK(cpu_of_this_thread() - start < 20ms);
   };
   wait_for_it();
   run_here(wait_for_it);
 }
 
-TEST_CASE("stop() waits for all workers, whatever one of them is told", "[pool]") {
-  options how = testing::quiet();
-  std::atomic<int> told{0};
-  how.on_unhandled = [&](const std::exception_ptr&) { ++told; };
-  run(how, [&] {
-    std::atomic<bool> over{false};
+TEST_CASE("thread_pool::stop() waits for all workers, whatever on_unhandled does", "[pool]") {
+  options config = testing::quiet();
+  std::atomic<int> notices{0};
+  config.on_unhandled = [&](const std::exception_ptr&) { ++notices; };
+  run(config, [&] {
+    std::atomic<bool> finished{false};
     {
       thread_pool pool(2);
-      auto odd = pool.submit([kept = failing_at_the_end()] { return 1; });
+      auto odd = pool.submit([payload = failing_at_the_end()] { return 1; });
       pool.post([&] {
         block(2ms);
-        over = true;
+        finished = true;
       });
       pool.stop();
-      CHECK(over);
+      CHECK(finished);
       CHECK(odd.get() == 1);
     }
-    CHECK(told == 1);
+    CHECK(notices == 1);
   });
 }
 
-TEST_CASE("jobs may look at their pool while it is destroyed", "[pool][stress]") {
+TEST_CASE("thread_pool: jobs may query their pool while it is destroyed", "[pool][stress]") {
   const auto rounds = testing::under_tsan ? testing::scaled(200, 10) : testing::scaled(2'000, 50);
   std::atomic<std::size_t> refused{0};
   for (std::size_t i = 0; i < rounds; ++i) {
@@ -659,20 +665,20 @@ TEST_CASE("jobs may look at their pool while it is destroyed", "[pool][stress]")
   CHECK(refused == 30 * rounds);
 }
 
-TEST_CASE("where a job has failed is known", "[pool][origin]") {
+TEST_CASE("thread_pool: a failed job's exception has its origin()", "[pool][origin]") {
   thread_pool pool(1);
-  auto failed = pool.submit([] { throw first_error(); });
+  auto result = pool.submit([] { throw first_error(); });
   try {
-    failed.get();
+    result.get();
     FAIL("it should throw");
   } catch (const first_error&) {
-    const auto from = origin(std::current_exception());
-    REQUIRE(from.has_value());
-    CHECK(std::string(from->site.file).find("pool_test") != std::string::npos);
+    const auto source = origin(std::current_exception());
+    REQUIRE(source.has_value());
+    CHECK(std::string(source->site.file).find("pool_test") != std::string::npos);
   }
 }
 
-TEST_CASE("who waits for room while a pool stops is told so", "[pool]") {
+TEST_CASE("thread_pool::submit() that waits for room throws when the pool stops", "[pool]") {
   run_here([] {
     thread_pool pool(1, "bounded", 1);
     std::atomic<bool> go{false};

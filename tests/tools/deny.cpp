@@ -58,11 +58,11 @@ unsigned find(const named (&table)[Size], std::string_view name) {
 }
 
 /// Appends "this call fails with this error" for `CALL` or `CALL=ERROR`.
-void append_refusal(std::vector<sock_filter>& filter, std::string_view what) {
-  const std::size_t equals = what.find('=');
+void append_refusal(std::vector<sock_filter>& filter, std::string_view rule) {
+  const std::size_t equals = rule.find('=');
   const bool plain = equals == std::string_view::npos;
-  const unsigned call = find(calls, what.substr(0, equals));
-  const unsigned error = plain ? EPERM : find(errors, what.substr(equals + 1));
+  const unsigned call = find(calls, rule.substr(0, equals));
+  const unsigned error = plain ? EPERM : find(errors, rule.substr(equals + 1));
   filter.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, call, 0, 1));
   filter.push_back(BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | error));
 }

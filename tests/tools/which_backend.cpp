@@ -14,19 +14,19 @@
 namespace {
 
 void use_backend(const std::string& name) {
-  motet::options chosen;
-  chosen.backend = name;
-  motet::run(chosen, [] {
+  motet::options config;
+  config.backend = name;
+  motet::run(config, [] {
     int ends[2];
     if (::pipe(ends) != 0) throw std::runtime_error("pipe");
-    const motet::fd reading(ends[0]);
-    const motet::fd writing(ends[1]);
+    const motet::fd read_end(ends[0]);
+    const motet::fd write_end(ends[1]);
     auto reader = motet::spin([&] {
       std::byte byte[1];
-      return motet::io::read(reading.get(), byte);
+      return motet::io::read(read_end.get(), byte);
     });
     motet::snooze();
-    motet::io::write(writing.get(), std::as_bytes(std::span("x", 1)));
+    motet::io::write(write_end.get(), std::as_bytes(std::span("x", 1)));
     if (reader.await() != 1) throw std::runtime_error("the pipe's byte was not read");
     motet::sleep_for(std::chrono::milliseconds(10));
     std::printf("%s\n", std::string(motet::backend_name()).c_str());

@@ -25,27 +25,27 @@ namespace {
 /// Options that count what on_unhandled is told.
 struct counting {
   counting() {
-    chosen.deadlock_report = 0ms;
-    chosen.on_unhandled = [this](const std::exception_ptr& error) {
+    config.deadlock_report = 0ms;
+    config.on_unhandled = [this](const std::exception_ptr& error) {
       try {
         std::rethrow_exception(error);
       } catch (const oops&) {
-        ++told;
+        ++count;
       } catch (...) {
-        told = -1000;
+        count = -1000;
       }
     };
   }
-  options chosen;
-  std::atomic<int> told{0};
+  options config;
+  std::atomic<int> count{0};
 };
 
 }  // namespace
 
-TEST_CASE("what is raised after the last switchpoint goes to on_unhandled, the result stands",
+TEST_CASE("options::on_unhandled receives exceptions raised after the last switchpoint",
           "[raise]") {
-  counting told;
-  run(told.chosen, [&] {
+  counting counter;
+  run(counter.config, [&] {
     channel<int> items(1);
     auto popping = spin([&] { return *items.pop(); });
     testing::settle();
@@ -53,7 +53,7 @@ TEST_CASE("what is raised after the last switchpoint goes to on_unhandled, the r
     CHECK(popping.raise(oops()));
     CHECK_FALSE(popping.raise(oops()));
     CHECK(popping.await() == 7);
-    CHECK(told.told == 1);
+    CHECK(counter.count == 1);
 
     auto failing = spin([&] {
       items.pop();
@@ -63,54 +63,55 @@ TEST_CASE("what is raised after the last switchpoint goes to on_unhandled, the r
     items.push(1);
     CHECK(failing.raise(oops()));
     CHECK_THROWS_AS(failing.await(), std::logic_error);
-    CHECK(told.told == 2);
+    CHECK(counter.count == 2);
 
     auto late = spin([] {});
     late.await();
     CHECK_FALSE(late.raise(oops()));
   });
-  CHECK(told.told == 2);
+  CHECK(counter.count == 2);
 }
 
-TEST_CASE("a read that has been answered keeps its bytes, and what was raised is told", "[raise]") {
-  counting told;
-  run(told.chosen, [&] {
+TEST_CASE("options::on_unhandled receives an exception raised after a read had its bytes",
+          "[raise]") {
+  counting counter;
+  run(counter.config, [&] {
     auto ends = testing::make_socket_pair();
-    auto others = testing::make_socket_pair();
+    auto second_ends = testing::make_socket_pair();
     int accepted = 0;
     for (int round = 0; round < 20; ++round) {
       std::array<std::byte, 8> buffer{};
-      std::array<std::byte, 8> other{};
+      std::array<std::byte, 8> second_buffer{};
       fiber_ref victim;
       auto raising = spin([&] {
-        io::read(others.first(), other);
+        io::read(second_ends.first(), second_buffer);
         return victim.raise(oops());  // the victim's read is over by now, or not yet
       });
-      auto reading = spin([&] { return io::read(ends.first(), buffer); });
-      victim = reading;
+      auto reader = spin([&] { return io::read(ends.first(), buffer); });
+      victim = reader;
       testing::settle();
-      REQUIRE(::write(others.second(), "x", 1) == 1);
+      REQUIRE(::write(second_ends.second(), "x", 1) == 1);
       REQUIRE(::write(ends.second(), "abc", 3) == 3);
-      std::size_t got = 0;
+      std::size_t count = 0;
       try {
-        got = reading.await();
+        count = reader.await();
       } catch (const oops&) {
         CHECK(testing::take_all(ends.first()) == "abc");
         continue;
       }
-      CHECK(got == 3);
+      CHECK(count == 3);
       const int too_late = raising.await() ? 1 : 0;
       accepted += too_late;
-      CHECK(told.told.exchange(0) == too_late);
+      CHECK(counter.count.exchange(0) == too_late);
     }
     // libev makes a call when its descriptor's turn has come, so it may be interrupted until then.
     if (backend_name() != "libev" && !testing::kernel_acts_any_time()) CHECK(accepted > 0);
   });
 }
 
-TEST_CASE("what main is raised at its end is told", "[raise]") {
-  counting told;
-  run(told.chosen, [&] {
+TEST_CASE("options::on_unhandled receives an exception raised in main at its end", "[raise]") {
+  counting counter;
+  run(counter.config, [&] {
     const fiber_ref me = current();
     spin([me] { CHECK(me.raise(oops())); });
     notification never;
@@ -118,12 +119,13 @@ TEST_CASE("what main is raised at its end is told", "[raise]") {
     auto giving = spin([&] { items.push(1); });
     shield([&] { giving.await(); });
   });
-  CHECK(told.told == 1);
+  CHECK(counter.count == 1);
 }
 
-TEST_CASE("what another thread raises too late is told there", "[raise][thread]") {
-  counting told;
-  thread other(told.chosen, [] {
+TEST_CASE("options::on_unhandled receives an exception that another thread raises too late",
+          "[raise][thread]") {
+  counting counter;
+  thread worker(counter.config, [] {
     for (;;) {
       try {
         sleep();
@@ -135,7 +137,7 @@ TEST_CASE("what another thread raises too late is told there", "[raise][thread]"
   int untold = 0;
   const std::size_t rounds = testing::scaled(20'000, 500);
   for (std::size_t round = 0; round < rounds; ++round) {
-    fiber_ref brief = other.spin([] { snooze(); });
+    fiber_ref brief = worker.spin([] { snooze(); });
     const bool accepted = brief.raise(oops());
     try {
       brief.await();
@@ -144,33 +146,33 @@ TEST_CASE("what another thread raises too late is told there", "[raise][thread]"
     }
     if (accepted) ++untold;
   }
-  other.cancel();
-  CHECK_THROWS_AS(other.await(), fiber_cancelled);
-  CHECK(told.told == untold);
+  worker.cancel();
+  CHECK_THROWS_AS(worker.await(), fiber_cancelled);
+  CHECK(counter.count == untold);
 }
 
-TEST_CASE("on_unhandled may wait, and is told of every failure", "[failures]") {
-  std::vector<std::string> told;
-  options chosen;
-  chosen.on_unhandled = [&](const std::exception_ptr& error) {
+TEST_CASE("options::on_unhandled may wait, and receives every failure", "[failures]") {
+  std::vector<std::string> messages;
+  options config;
+  config.on_unhandled = [&](const std::exception_ptr& error) {
     try {
       std::rethrow_exception(error);
     } catch (const std::exception& e) {
-      told.emplace_back(e.what());
+      messages.emplace_back(e.what());
     }
     sleep_for(1ms);
   };
-  CHECK_THROWS_WITH(run(chosen,
+  CHECK_THROWS_WITH(run(config,
                         [] {
                           spin([] { throw std::runtime_error("one"); });
                           spin([] { throw std::runtime_error("two"); });
                           throw std::runtime_error("the body");
                         }),
                     "the body");
-  CHECK(told.empty());  // neither has begun
-  CHECK_THROWS_WITH(run(chosen,
+  CHECK(messages.empty());  // neither has begun
+  CHECK_THROWS_WITH(run(config,
                         [] {
-                          auto one = spin([] { throw std::runtime_error("one"); });
+                          auto failing = spin([] { throw std::runtime_error("one"); });
                           auto two = spin([] { throw std::runtime_error("two"); });
                           shield([] {
                             snooze();
@@ -179,5 +181,5 @@ TEST_CASE("on_unhandled may wait, and is told of every failure", "[failures]") {
                           throw std::runtime_error("the body");
                         }),
                     "the body");
-  CHECK(told == std::vector<std::string>{"one", "two"});
+  CHECK(messages == std::vector<std::string>{"one", "two"});
 }

@@ -61,14 +61,14 @@ template <typename Round>
 std::size_t allocations_in(Round round) {
   const std::size_t rounds = testing::scaled(100'000, testing::under_tsan ? 2'000 : 20'000);
   for (int i = 0; i < warm_up; ++i) round();
-  const std::size_t before = allocations.load();
+  const std::size_t start = allocations.load();
   for (std::size_t i = 0; i < rounds; ++i) round();
-  return allocations.load() - before;
+  return allocations.load() - start;
 }
 
 }  // namespace
 
-TEST_CASE("nothing is allocated to snooze, spin and await", "[allocation]") {
+TEST_CASE("snooze(), spin() and await() allocate nothing", "[allocation]") {
   run([] {
     spin([] {
       for (;;) snooze();
@@ -78,7 +78,7 @@ TEST_CASE("nothing is allocated to snooze, spin and await", "[allocation]") {
   });
 }
 
-TEST_CASE("nothing is allocated to schedule and suspend", "[allocation]") {
+TEST_CASE("schedule() and suspend() allocate nothing", "[allocation]") {
   run([] {
     const fiber_ref main_fiber = current();
     auto echo = spin([&] {
@@ -92,101 +92,102 @@ TEST_CASE("nothing is allocated to schedule and suspend", "[allocation]") {
   });
 }
 
-TEST_CASE("nothing is allocated to sleep, also with deadlines armed", "[allocation]") {
+TEST_CASE("sleep_for() allocates nothing, even with deadlines set", "[allocation]") {
   run([] {
     CHECK(allocations_in([] { sleep_for(1us); }) == 0);
     CHECK(allocations_in([] { move_on_after(1h, [] { sleep_for(1us); }); }) == 0);
   });
 }
 
-TEST_CASE("nothing is allocated to read and write", "[allocation]") {
+TEST_CASE("io::read() and io::write() allocate nothing", "[allocation]") {
   run([] {
     const auto sockets = testing::make_socket_pair();
     group peers;
     peers.spin([&] {
-      std::byte one{};
+      std::byte byte{};
       for (;;) {
-        io::recv(sockets.second(), {&one, 1});
-        io::send(sockets.second(), {&one, 1});
+        io::recv(sockets.second(), {&byte, 1});
+        io::send(sockets.second(), {&byte, 1});
       }
     });
-    std::byte one{};
+    std::byte byte{};
     CHECK(allocations_in([&] {
-            io::send(sockets.first(), {&one, 1});
-            io::recv(sockets.first(), {&one, 1});
+            io::send(sockets.first(), {&byte, 1});
+            io::recv(sockets.first(), {&byte, 1});
           }) == 0);
     peers.cancel();
     peers.await_all();
   });
 }
 
-TEST_CASE("nothing is allocated to talk, and to wait for one another", "[allocation]") {
+TEST_CASE("channel and other primitives allocate nothing once they have grown", "[allocation]") {
   run([] {
-    channel<int> there;
+    channel<int> requests;
     local::channel<int> back(1);
     channel<int> stream(unbounded);
     mutex lock;
     semaphore permits(0);
-    notification called;
+    notification news;
     group peers;
     peers.spin([&] {
       for (;;) {
-        const int got = there.pop().value();
+        const int value = requests.pop().value();
         {
-          const std::lock_guard in(lock);
+          const std::lock_guard guard(lock);
           snooze();  // so that the other one waits for it
         }
-        back.push(got);
+        back.push(value);
         permits.acquire();
-        called.notify_all();
+        news.notify_all();
       }
     });
     CHECK(allocations_in([&] {
-            there.push(1);
+            requests.push(1);
             snooze();
             lock.lock();
             lock.unlock();
             stream.push(2);
             select(on_pop(back), on_timeout(1h));
             permits.release();
-            called.wait();
+            news.wait();
             stream.pop();
           }) == 0);
   });
 }
 
-TEST_CASE("a channel allocates as items come, and keeps that", "[allocation]") {
+TEST_CASE("channel allocates as items come, and keeps the memory", "[allocation]") {
   run([] {
     using channel_of_texts = local::channel<std::array<char, 64>>;
-    const auto fill_and_empty = [](channel_of_texts& in, int items) {
-      for (int i = 0; i < items; ++i) in.push({});
-      for (int i = 0; i < items; ++i) in.pop();
+    const auto fill_and_empty = [](channel_of_texts& target, int items) {
+      for (int i = 0; i < items; ++i) target.push({});
+      for (int i = 0; i < items; ++i) target.pop();
     };
     CHECK(allocations_in([] { channel_of_texts(100'000); }) == 0);
     const std::size_t unused = allocations.load();
     channel_of_texts few(100'000);
     fill_and_empty(few, 10);
     CHECK(allocations.load() <= unused + 2);
-    channel_of_texts used(1'000);
-    fill_and_empty(used, 1'000);
+    channel_of_texts warm(1'000);
+    fill_and_empty(warm, 1'000);
     const std::size_t full = allocations.load();
-    for (int i = 0; i < 10; ++i) fill_and_empty(used, 1'000 - i);
+    for (int i = 0; i < 10; ++i) fill_and_empty(warm, 1'000 - i);
     CHECK(allocations.load() == full);
 
     channel_of_texts reserved(1'000);
     reserved.reserve(2'000);
-    const std::size_t before = allocations.load();
+    const std::size_t start = allocations.load();
     for (int i = 0; i < 10; ++i) fill_and_empty(reserved, 990);
     fill_and_empty(reserved, 1'000);
-    CHECK(allocations.load() == before);
+    CHECK(allocations.load() == start);
   });
 }
 
-TEST_CASE("allocations are counted", "[allocation]") {
+TEST_CASE("operator new: allocations are counted", "[allocation]") {
   CHECK(allocations_in([] { ::operator delete(::operator new(1)); }) > 0);
 }
 
-TEST_CASE("to raise an exception that exists costs what rethrowing it costs", "[allocation]") {
+TEST_CASE("fiber::raise() of an existing exception allocates as much as rethrowing it",
+          "[allocation]") {
   run([] {
     const auto error = std::make_exception_ptr(std::runtime_error("raised"));
     const std::size_t by_the_language = allocations_in([&] {
@@ -211,35 +212,35 @@ TEST_CASE("to raise an exception that exists costs what rethrowing it costs", "[
   });
 }
 
-TEST_CASE("a reason to end takes no memory, and its cause one block for all", "[allocation]") {
+TEST_CASE("cancel_reason allocates nothing, and its cause one block for all", "[allocation]") {
   run([] {
-    const std::size_t thrown = allocations_in([] {
+    const std::size_t throw_count = allocations_in([] {
       try {
         throw 1;
       } catch (int) {
       }
     });
     const auto end_one = [] {
-      auto ended = spin([] {
+      auto victim = spin([] {
         try {
           sleep();
         } catch (const cancelled&) {
         }
       });
       snooze();
-      ended.cancel("it is enough");
-      ended.await();
+      victim.cancel("it is enough");
+      victim.await();
     };
-    CHECK(allocations_in(end_one) == thrown);
-    cancel_scope over;
-    over.cancel();
-    over.call([&] {
+    CHECK(allocations_in(end_one) == throw_count);
+    cancel_scope scope;
+    scope.cancel();
+    scope.call([&] {
       shield([&] {
-        const std::size_t before = allocations.load();
+        const std::size_t start = allocations.load();
         end_one();
-        const std::size_t first = allocations.load() - before;
+        const std::size_t first = allocations.load() - start;
         CHECK(first == 2);
-        CHECK(allocations_in(end_one) == thrown);
+        CHECK(allocations_in(end_one) == throw_count);
       });
     });
   });

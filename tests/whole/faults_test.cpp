@@ -43,13 +43,13 @@ class saboteur {
   static constexpr std::size_t most_names = 64;
 
   void forget() {
-    for (auto& each : counted_) each.store(0);
+    for (auto& counter : counters_) counter.store(0);
     refuse(nullptr, 0, 0);
   }
   /// From number `which` on, so many.
-  void refuse(const char* name, std::size_t which, int error, std::size_t in_a_row = 1) {
+  void refuse(const char* name, std::size_t index, int error, std::size_t in_a_row = 1) {
     armed_.store(nullptr);
-    which_ = which;
+    index_ = index;
     in_a_row_ = in_a_row;
     error_ = error;
     armed_.store(name);
@@ -57,34 +57,34 @@ class saboteur {
 
   int next(const char* name) {
     const std::size_t place = place_of(name);
-    const std::size_t turn = counted_[place].fetch_add(1);
+    const std::size_t turn = counters_[place].fetch_add(1);
     const char* armed = armed_.load();
     if (armed == nullptr || std::string_view(armed) != name) return 0;
-    return turn >= which_ && turn - which_ < in_a_row_ ? error_ : 0;
+    return turn >= index_ && turn - index_ < in_a_row_ ? error_ : 0;
   }
 
   std::map<std::string, std::size_t> counts() const {
-    std::map<std::string, std::size_t> found;
+    std::map<std::string, std::size_t> counts;
     for (std::size_t i = 0; i < most_names && names_[i].load() != nullptr; ++i) {
-      found[names_[i].load()] = counted_[i].load();
+      counts[names_[i].load()] = counters_[i].load();
     }
-    return found;
+    return counts;
   }
 
  private:
   std::size_t place_of(const char* name) {
     for (std::size_t i = 0; i < most_names; ++i) {
-      const char* known = names_[i].load();
-      if (known == nullptr && names_[i].compare_exchange_strong(known, name)) return i;
+      const char* entry_name = names_[i].load();
+      if (entry_name == nullptr && names_[i].compare_exchange_strong(entry_name, name)) return i;
       if (std::string_view(names_[i].load()) == name) return i;
     }
     std::abort();
   }
 
   std::array<std::atomic<const char*>, most_names> names_{};
-  std::array<std::atomic<std::size_t>, most_names> counted_{};
+  std::array<std::atomic<std::size_t>, most_names> counters_{};
   std::atomic<const char*> armed_{nullptr};
-  std::size_t which_ = 0;
+  std::size_t index_ = 0;
   std::size_t in_a_row_ = 1;
   int error_ = 0;
 };
@@ -96,8 +96,8 @@ int choose(const char* name) noexcept {
 }
 
 bool refused() noexcept {
-  const auto chosen = detail::faults::choose.load();
-  return chosen != nullptr && chosen(allocation) != 0;
+  const auto choice = detail::faults::choose.load();
+  return choice != nullptr && choice(allocation) != 0;
 }
 
 }  // namespace
@@ -112,24 +112,24 @@ bool testing::refuses_nothrow_new() noexcept {
 
 namespace {
 
-void require(bool holds, const char* what) {
-  if (!holds) throw std::runtime_error(what);
+void require(bool holds, const char* message) {
+  if (!holds) throw std::runtime_error(message);
 }
 
-void talk(const net::endpoint& where, std::size_t size) {
-  net::tcp_stream peer = net::tcp_stream::connect(where);
-  std::vector<std::byte> sent(size, std::byte{7});
-  std::vector<std::byte> received(size);
-  peer.write_all(sent);
-  std::size_t got = 0;
-  while (got < size) {
-    const std::size_t some = peer.read(std::span(received).subspan(got));
-    if (some == 0) {  // what was refused was refused to the server
+void talk(const net::endpoint& address, std::size_t size) {
+  net::tcp_stream peer = net::tcp_stream::connect(address);
+  std::vector<std::byte> request(size, std::byte{7});
+  std::vector<std::byte> response(size);
+  peer.write_all(request);
+  std::size_t count = 0;
+  while (count < size) {
+    const std::size_t size_read = peer.read(std::span(response).subspan(count));
+    if (size_read == 0) {  // what was refused was refused to the server
       throw std::system_error(std::make_error_code(std::errc::connection_reset));
     }
-    got += some;
+    count += size_read;
   }
-  require(received == sent, "the echo differs");
+  require(response == request, "the echo differs");
 }
 
 void echo(net::tcp_stream peer) {
@@ -139,111 +139,111 @@ void echo(net::tcp_stream peer) {
 
 void converse() {
   net::tcp_listener listener(net::endpoint::loopback(0));
-  group both;
-  auto serving = both.spin([&] { listener.serve(echo, [](const std::exception_ptr&) {}); });
+  group fibers;
+  auto server = fibers.spin([&] { listener.serve(echo, [](const std::exception_ptr&) {}); });
   group clients;
   for (std::size_t i = 0; i < 3; ++i) {
     clients.spin([&, i] { talk(listener.local_endpoint(), 100 + 1'000 * i); });
   }
   clients.await_all();
-  serving.cancel();
+  server.cancel();
   try {
-    serving.await();
+    server.await();
   } catch (const fiber_cancelled&) {
   }
-  both.await_all();
+  fibers.await_all();
 }
 
 void use_a_pipe() {
   const auto pipe = testing::make_pipe();
-  group both;
-  both.spin([&] {
+  group fibers;
+  fibers.spin([&] {
     for (int i = 0; i < 4; ++i) {
-      const std::byte one{1};
+      const std::byte content{1};
       io::wait_fd(pipe.second(), POLLOUT);
-      require(io::write(pipe.second(), {&one, 1}) == 1, "a write of one byte wrote none");
+      require(io::write(pipe.second(), {&content, 1}) == 1, "a write of one byte wrote none");
       snooze();
     }
   });
   for (int i = 0; i < 4; ++i) {
-    std::byte one{};
-    require(io::read(pipe.first(), {&one, 1}) == 1, "a pipe ended");
+    std::byte byte{};
+    require(io::read(pipe.first(), {&byte, 1}) == 1, "a pipe ended");
   }
-  both.await_all();
+  fibers.await_all();
 }
 
 void wait_in_vain() {
   const auto sockets = testing::make_socket_pair();
   const bool came = move_on_after(1ms, [&] {
-    std::byte one{};
-    io::recv(sockets.first(), {&one, 1});
+    std::byte byte{};
+    io::recv(sockets.first(), {&byte, 1});
   });
   require(!came, "a read of nothing returned");
   sleep_for(100us);
 }
 
 void spin_many() {
-  group all;
+  group members;
   std::size_t ran = 0;
   for (int i = 0; i < 70; ++i) {
-    all.spin([&] {
+    members.spin([&] {
       snooze();
       ++ran;
     });
   }
-  all.spin({.name = "one with a large stack and a long name", .stack_size = 1 << 20},
-           [&] { ++ran; });
-  all.await_all();
+  members.spin({.name = "one with a large stack and a long name", .stack_size = 1 << 20},
+               [&] { ++ran; });
+  members.await_all();
   require(ran == 71, "a fiber did not run");
 }
 
 void ask_another_thread() {
-  std::atomic<bool> up{false};
+  std::atomic<bool> ready{false};
   fiber<int> distant;
   std::exception_ptr refused;
-  std::thread other([&] {
+  std::thread remote([&] {
     try {
       run([&] {
         auto served = spin([] { return suspend<int>(); });
         distant = std::move(served);
-        up.store(true);
-        up.notify_all();
+        ready.store(true);
+        ready.notify_all();
         suspend<int>();
       });
     } catch (const cancelled&) {
     } catch (...) {
       refused = std::current_exception();
     }
-    up.store(true);
-    up.notify_all();
+    ready.store(true);
+    ready.notify_all();
   });
-  up.wait(false);
-  std::exception_ptr failed;
+  ready.wait(false);
+  std::exception_ptr failure;
   try {
     if (distant) {
       distant.schedule(7);
       require(distant.await() == 7, "another value than was given");
     }
   } catch (...) {
-    failed = std::current_exception();
+    failure = std::current_exception();
   }
   if (distant) {
     distant.cancel();
     distant.parent().cancel();
   }
-  other.join();
-  if (failed) std::rethrow_exception(failed);
+  remote.join();
+  if (failure) std::rethrow_exception(failure);
   if (refused) std::rethrow_exception(refused);
 }
 
 void give_work_to_threads() {
   std::atomic<int> ran{0};
-  motet::thread one([] { sleep(); });
-  require(one.call([] { return 3; }) == 3, "another value than was returned");
-  auto child = one.spin([&] { return ++ran; });
+  motet::thread worker([] { sleep(); });
+  require(worker.call([] { return 3; }) == 3, "another value than was returned");
+  auto child = worker.spin([&] { return ++ran; });
   require(child.await() == 1, "another value than was returned");
-  one.post([&] { ++ran; });
-  one.call([] {});
+  worker.post([&] { ++ran; });
+  worker.call([] {});
   require(ran == 2, "what was posted did not run");
   thread_pool pool(2, "small", 4);
   const auto sum = pool.submit([&] { return ++ran; });
@@ -255,11 +255,11 @@ void give_work_to_threads() {
 }
 
 void drop_a_promise() {
-  auto broken = std::make_unique<promise<int>>();
-  auto nothing = broken->get_future();
-  broken.reset();
+  auto source = std::make_unique<promise<int>>();
+  auto orphan = source->get_future();
+  source.reset();
   try {
-    nothing.get();
+    orphan.get();
     require(false, "a future had a value that nobody gave");
   } catch (const std::future_error&) {
   }
@@ -268,23 +268,23 @@ void drop_a_promise() {
 /// A thread that is not motet's calls what it is given.
 void visit_a_plain_thread() {
   testing::foreign_loop loop;
-  const int here = testing::this_thread();
+  const int home = testing::this_thread();
   {
-    const portal there(loop);
+    const portal visit(loop);
     require(testing::this_thread() == loop.number(), "a fiber is not where it went");
   }
-  require(testing::this_thread() == here, "a fiber has not come back");
+  require(testing::this_thread() == home, "a fiber has not come back");
 }
 
 void go_elsewhere() {
-  motet::thread one([] { sleep(); });
+  motet::thread worker([] { sleep(); });
   thread_pool pool(1, "small", 2);
-  strand own(pool);
-  executor_bound<int> counted(own, 0);
-  const int here = testing::this_thread();
+  strand serial(pool);
+  executor_bound<int> counter(serial, 0);
+  const int home = testing::this_thread();
   std::atomic<int> ran{0};
   with_timeout(10s, [&] {
-    const portal there(one);
+    const portal visit(worker);
     with_timeout(10s, [&] {
       const portal further(pool);
       group children;
@@ -292,47 +292,47 @@ void go_elsewhere() {
       sleep_for(10us);
       children.await_all();
     });
-    require(testing::this_thread() != here, "a fiber is not where it went");
+    require(testing::this_thread() != home, "a fiber is not where it went");
   });
-  require(testing::this_thread() == here, "a fiber has not come back");
+  require(testing::this_thread() == home, "a fiber has not come back");
   group travellers;
   travellers.spin([&] {
-    teleport(one);
-    teleport(own);
+    teleport(worker);
+    teleport(serial);
     ++ran;
   });
   travellers.await_all();
-  require(counted.call([](int& its) { return ++its; }) == 1, "a call was lost");
+  require(counter.call([](int& number) { return ++number; }) == 1, "a call was lost");
   pool.drain();
   require(ran == 2, "a fiber did not run");
 }
 
 /// The cause of what the child is told takes memory, and may be missing, but not be another.
 void end_a_family() {
-  std::string told;
+  std::string message;
   const bool came = move_on_after(1ms, [&] {
     group children;
     children.spin([&] {
       try {
         sleep();
-      } catch (const cancelled& why) {
-        told = why.cause() == nullptr ? "its time was up" : why.cause()->reason();
+      } catch (const cancelled& error) {
+        message = error.cause() == nullptr ? "its time was up" : error.cause()->reason();
         throw;
       }
     });
     children.await_all();
   });
-  require(!came && told == "its time was up", "a child was told of another cause");
+  require(!came && message == "its time was up", "a child was told of another cause");
 }
 
 /// The smallest queues: they are full all the time.
 options tight() {
-  options chosen;
-  chosen.ring_submissions = 2;
-  chosen.ring_completions = 4;
-  chosen.on_notice = [](std::string_view) {};
-  chosen.on_unhandled = [](const std::exception_ptr&) {};
-  return chosen;
+  options config;
+  config.ring_submissions = 2;
+  config.ring_completions = 4;
+  config.on_notice = [](std::string_view) {};
+  config.on_unhandled = [](const std::exception_ptr&) {};
+  return config;
 }
 
 void small_program() {
@@ -351,11 +351,11 @@ void small_program() {
 }
 
 std::size_t open_descriptors() {
-  DIR* all = ::opendir("/proc/self/fd");
-  std::size_t found = 0;
-  while (::readdir(all) != nullptr) ++found;
-  ::closedir(all);
-  return found;
+  DIR* directory = ::opendir("/proc/self/fd");
+  std::size_t count = 0;
+  while (::readdir(directory) != nullptr) ++count;
+  ::closedir(directory);
+  return count;
 }
 
 /// Returns: "ended", what it was refused with, or another word for what must not happen.
@@ -369,15 +369,15 @@ std::string run_it() {
     return "refused";
   } catch (const fiber_cancelled&) {
     return "refused";  // its thread's runtime was
-  } catch (const std::exception& other) {
-    return std::string("failed: ") + other.what();
+  } catch (const std::exception& remote) {
+    return std::string("failed: ") + remote.what();
   } catch (...) {
     return "something that is no std::exception";
   }
 }
 
 std::vector<int> ways_to_fail(const std::string& call) {
-  static const std::map<std::string, std::vector<int>> known{
+  static const std::map<std::string, std::vector<int>> errors{
       {allocation, {ENOMEM}},
       {"mmap", {ENOMEM}},
       {"mprotect", {ENOMEM}},
@@ -407,9 +407,9 @@ std::vector<int> ways_to_fail(const std::string& call) {
       {"posix_spawn", {EAGAIN, ENOMEM}},
   };
   INFO(call);
-  const auto found = known.find(call);
-  REQUIRE(found != known.end());
-  return found->second;
+  const auto entry = errors.find(call);
+  REQUIRE(entry != errors.end());
+  return entry->second;
 }
 
 /// What nobody should notice: another try, or another way, is motet's own business.
@@ -424,7 +424,7 @@ bool is_invisible(const std::string& call, int error) {
 
 }  // namespace
 
-TEST_CASE("while memory lacks, a program ends by a result or a clear error", "[faults]") {
+TEST_CASE("faults: a program that lacks memory ends with a result or a clear error", "[faults]") {
   detail::faults::choose.store(&choose);
   faulty.forget();
   REQUIRE(run_it() == "ended");
@@ -434,15 +434,15 @@ TEST_CASE("while memory lacks, a program ends by a result or a clear error", "[f
       std::max<std::size_t>(1, count / testing::scaled(100'000, testing::on_sim() ? 40 : 20));
   std::size_t refused = 0;
   for (const std::size_t in_a_row : {3U, 10U, 30U}) {
-    for (std::size_t which = 0; which < count; which += step) {
+    for (std::size_t index = 0; index < count; index += step) {
       ::alarm(60);
       faulty.forget();
-      faulty.refuse(allocation, which, ENOMEM, in_a_row);
-      const std::string how = run_it();
+      faulty.refuse(allocation, index, ENOMEM, in_a_row);
+      const std::string outcome = run_it();
       faulty.forget();
-      INFO("operator new number " << which << " and " << in_a_row - 1 << " more: " << how);
-      if (how != "ended" && how != "refused") CHECK(how == "refused");
-      refused += how == "refused" ? 1 : 0;
+      INFO("operator new number " << index << " and " << in_a_row - 1 << " more: " << outcome);
+      if (outcome != "ended" && outcome != "refused") CHECK(outcome == "refused");
+      refused += outcome == "refused" ? 1 : 0;
       if (open_descriptors() != descriptors) REQUIRE(open_descriptors() == descriptors);
     }
   }
@@ -452,37 +452,38 @@ TEST_CASE("while memory lacks, a program ends by a result or a clear error", "[f
   detail::faults::choose.store(nullptr);
 }
 
-TEST_CASE("whatever is refused once, a program ends by a result or a clear error", "[faults]") {
+TEST_CASE("faults: a program whose system calls are refused ends with a result or a clear error",
+          "[faults]") {
   detail::faults::choose.store(&choose);
   faulty.forget();
   REQUIRE(run_it() == "ended");
   const auto counts = faulty.counts();
   CHECK(counts.size() >= 10);
   const std::size_t descriptors = open_descriptors();
-  std::size_t ended = 0;
+  std::size_t runs = 0;
   std::size_t refused = 0;
-  const std::size_t most = testing::scaled(100'000, testing::on_sim() ? 40 : 20);
+  const std::size_t limit = testing::scaled(100'000, testing::on_sim() ? 40 : 20);
   for (const auto& [call, count] : counts) {
-    const std::size_t step = std::max<std::size_t>(1, count / most);
+    const std::size_t step = std::max<std::size_t>(1, count / limit);
     for (const int error : ways_to_fail(call)) {
-      for (std::size_t which = 0; which < count; which += step) {
+      for (std::size_t index = 0; index < count; index += step) {
         ::alarm(60);  // a hang ends the test
         faulty.forget();
-        faulty.refuse(call.c_str(), which, error);
-        const std::string how = run_it();
+        faulty.refuse(call.c_str(), index, error);
+        const std::string outcome = run_it();
         faulty.forget();
         const bool as_it_should =
-            how == "ended" || (how == "refused" && !is_invisible(call, error));
-        ++(how == "ended" ? ended : refused);
-        INFO(call << " number " << which << " failed with " << error << ": " << how);
+            outcome == "ended" || (outcome == "refused" && !is_invisible(call, error));
+        ++(outcome == "ended" ? runs : refused);
+        INFO(call << " number " << index << " failed with " << error << ": " << outcome);
         if (!as_it_should) CHECK(as_it_should);
         if (open_descriptors() != descriptors) REQUIRE(open_descriptors() == descriptors);
       }
     }
   }
-  std::printf("%zu faults: %zu programs ended as ever, %zu by an error\n", ended + refused, ended,
+  std::printf("%zu faults: %zu programs ended as ever, %zu by an error\n", runs + refused, runs,
               refused);
-  CHECK(ended > 0);
+  CHECK(runs > 0);
   CHECK(refused > 0);
   REQUIRE(run_it() == "ended");
   ::alarm(0);

@@ -47,13 +47,13 @@ class meeting_points {
   std::string wrong() {
     if (wrong_ != nullptr) return wrong_.load();
     if (permits_.stats().free != 3 || permits_.stats().waiting != 0) return "permits are lost";
-    if (passed_ != 2 * lasts_) return "a round of the barrier had another number of parties";
-    if (done_ > 1) return "once was done twice";
-    for (auto& each : lines_) {
-      each.close();
-      for (const std::uint64_t left : each) received_ += left;
+    if (passes_ != 2 * lasts_) return "a round of the barrier had another number of parties";
+    if (once_calls_ > 1) return "once was done twice";
+    for (auto& line : lines_) {
+      line.close();
+      for (const std::uint64_t number : line) sum_received_ += number;
     }
-    return sent_ == received_ ? "" : "items are lost";
+    return sum_sent_ == sum_received_ ? "" : "items are lost";
   }
 
  private:
@@ -62,25 +62,25 @@ class meeting_points {
   }
 
   void hold_permit(std::uint32_t dice) {
-    const motet::permit_guard in(permits_, 1 + dice / 8 % 2);
-    check(++inside_ <= 3, "too many have permits");
+    const motet::permit_guard guard(permits_, 1 + dice / 8 % 2);
+    check(++occupants_ <= 3, "too many have permits");
     struct leave {
-      std::atomic<int>& inside;
-      ~leave() { --inside; }
-    } leaving{inside_};
+      std::atomic<int>& occupants;
+      ~leave() { --occupants; }
+    } leaving{occupants_};
     motet::snooze();
   }
 
   void meet() {
     if (pair_.arrive_and_wait()) ++lasts_;
-    ++passed_;
+    ++passes_;
   }
 
   void do_once(std::uint32_t dice) {
     once_.call([&] {
       motet::snooze();
       if (dice / 8 % 16 != 0) motet::sleep_for(std::chrono::milliseconds(1));
-      ++done_;
+      ++once_calls_;
     });
   }
 
@@ -95,11 +95,11 @@ class meeting_points {
     for (int i = 0; i < 3; ++i) {
       try {
         motet::select(motet::on_next(news),
-                      motet::on_next(states, [&](std::optional<std::uint64_t> now) {
-                        check(now.has_value(), "a watch has ended early");
+                      motet::on_next(states, [&](std::optional<std::uint64_t> state) {
+                        check(state.has_value(), "a watch has ended early");
                       }));
-      } catch (const motet::items_missed& lost) {
-        check(lost.count() > 0, "nothing was missed");
+      } catch (const motet::items_missed& error) {
+        check(error.count() > 0, "nothing was missed");
       }
     }
   }
@@ -114,48 +114,49 @@ class meeting_points {
     for (std::size_t i = 0; i < lines_.size(); ++i) cases.push_back(branch(i));
     cases[dice / 8 % cases.size()].only_if(false);
     motet::select(cases);
-    sent_ += number;
+    sum_sent_ += number;
   }
 
   void receive_from_any() {
     const auto branch = [this](motet::channel<std::uint64_t>& line) {
-      return motet::on_pop(line, [this](std::optional<std::uint64_t> got) { received_ += *got; });
+      return motet::on_pop(
+          line, [this](std::optional<std::uint64_t> number) { sum_received_ += *number; });
     };
     std::vector<decltype(branch(lines_[0]))> cases;
-    for (auto& each : lines_) cases.push_back(branch(each));
+    for (auto& line : lines_) cases.push_back(branch(line));
     motet::select(cases);
   }
 
   template <typename Child>
   void start_one(Child& child) {
-    motet::group all;
-    motet::latch begun(1);
-    const int told = all.start<int>([&](motet::promise<int>& ready) {
+    motet::group members;
+    motet::latch start(1);
+    const int value = members.start<int>([&](motet::promise<int>& ready) {
       motet::snooze();
-      begun.count_down();
+      start.count_down();
       ready.set_value(7);
       child();
     });
-    check(told == 7 && begun.is_open(), "a fiber was ready before it began");
-    all.await_all();
+    check(value == 7 && start.is_open(), "a fiber was ready before it began");
+    members.await_all();
   }
 
   std::atomic<const char*> wrong_{nullptr};
   motet::semaphore permits_{3};
-  std::atomic<int> inside_{0};
+  std::atomic<int> occupants_{0};
   motet::barrier pair_{2};
   std::atomic<int> lasts_{0};
-  std::atomic<int> passed_{0};
+  std::atomic<int> passes_{0};
   motet::once once_;
-  std::atomic<int> done_{0};
+  std::atomic<int> once_calls_{0};
   motet::broadcast<std::uint64_t> news_{8};
   motet::watch<std::uint64_t> state_{0};
   std::atomic<std::uint64_t> published_{0};
   std::array<motet::channel<std::uint64_t>, 3> lines_{motet::channel<std::uint64_t>(0),
                                                       motet::channel<std::uint64_t>(1),
                                                       motet::channel<std::uint64_t>(2)};
-  std::atomic<std::uint64_t> sent_{0};
-  std::atomic<std::uint64_t> received_{0};
+  std::atomic<std::uint64_t> sum_sent_{0};
+  std::atomic<std::uint64_t> sum_received_{0};
 };
 
 }  // namespace testing

@@ -28,11 +28,11 @@ struct usage {
 /// Returns: the number behind `word` there, in KiB.
 double number_in(const char* file, std::string_view word) {
   std::ifstream lines(file);
-  double found = 0;
+  double value = 0;
   for (std::string next; lines >> next;) {
-    if (next == word) lines >> found;
+    if (next == word) lines >> value;
   }
-  return found;
+  return value;
 }
 
 /// Returns: what this process uses now, in bytes. Source: proc(5); VmRSS would be an estimate.
@@ -47,8 +47,8 @@ std::size_t how_many() {
 }
 
 template <typename Wait>
-void park_many(group& all, std::size_t count, Wait wait) {
-  for (std::size_t i = 0; i < count; ++i) all.spin(wait);
+void park_many(group& members, std::size_t count, Wait wait) {
+  for (std::size_t i = 0; i < count; ++i) members.spin(wait);
   snooze();
 }
 
@@ -56,61 +56,60 @@ void park_many(group& all, std::size_t count, Wait wait) {
 template <typename Wait>
 double bytes_of_parked(Wait wait) {
   const auto count = static_cast<double>(how_many());
-  group all;
-  park_many(all, 1'000, wait);
-  const usage before = used_now();
-  park_many(all, how_many(), wait);
-  const usage grown = used_now() - before;
+  group members;
+  park_many(members, 1'000, wait);
+  const usage start = used_now();
+  park_many(members, how_many(), wait);
+  const usage growth = used_now() - start;
   std::printf("%.0f fibers: %.0f bytes resident each, and %.0f of page tables\n", count,
-              grown.resident / count, grown.page_tables / count);
-  all.cancel();
-  all.await_all();
-  return grown.resident / count;
+              growth.resident / count, growth.page_tables / count);
+  members.cancel();
+  members.await_all();
+  return growth.resident / count;
 }
 
 }  // namespace
 
-TEST_CASE("a parked fiber, guard included, takes at most 4,400 bytes", "[memory]") {
+TEST_CASE("fiber: a parked one takes at most 4,400 bytes including its guard page", "[memory]") {
   run([] { CHECK(bytes_of_parked([] { sleep(); }) <= 4'400); });
 }
 
-TEST_CASE("so does a fiber that is suspended", "[memory]") {
+TEST_CASE("fiber: a suspended one takes at most 4,400 bytes", "[memory]") {
   run([] { CHECK(bytes_of_parked([] { suspend(); }) <= 4'400); });
 }
 
-TEST_CASE("a fiber that has not begun takes at most 400 bytes", "[memory]") {
+TEST_CASE("fiber: an unstarted one takes at most 400 bytes", "[memory]") {
   if (testing::guards_take_mappings()) return;  // then its guard is made when it is spun
   run([] {
     constexpr std::size_t count = 100'000;
-    group all;
-    for (std::size_t i = 0; i < 1'000; ++i) all.spin([] {});
-    const usage before = used_now();
-    for (std::size_t i = 0; i < count; ++i) all.spin([] {});
-    const usage grown = used_now() - before;
-    std::printf("%.0f bytes resident, and %.0f of page tables\n", grown.resident / count,
-                grown.page_tables / count);
-    CHECK((grown.resident + grown.page_tables) / count <= 400);
-    all.await_all();
+    group members;
+    for (std::size_t i = 0; i < 1'000; ++i) members.spin([] {});
+    const usage start = used_now();
+    for (std::size_t i = 0; i < count; ++i) members.spin([] {});
+    const usage growth = used_now() - start;
+    std::printf("%.0f bytes resident, and %.0f of page tables\n", growth.resident / count,
+                growth.page_tables / count);
+    CHECK((growth.resident + growth.page_tables) / count <= 400);
+    members.await_all();
   });
 }
 
-TEST_CASE("a thread that has had many fibers at once gives their stacks back when it waits",
-          "[memory]") {
+TEST_CASE("thread: after a crowd of fibers it releases their stacks when it waits", "[memory]") {
   if (testing::disabled("stack_reuse")) return;  // then it does so at once
   run([] {
-    const usage before = used_now();
+    const usage start = used_now();
     {
-      group all;
-      park_many(all, 8'000, [] { sleep(); });
-      all.cancel();
-      all.await_all();
+      group members;
+      park_many(members, 8'000, [] { sleep(); });
+      members.cancel();
+      members.await_all();
     }
-    const usage at_most = used_now() - before;
+    const usage at_most = used_now() - start;
     CHECK(at_most.resident >= 8'000 * 4'096);
-    const auto kept = [&] { return (used_now() - before).resident; };
-    for (int i = 0; i < 100 && kept() > at_most.resident / 3; ++i) {
+    const auto growth = [&] { return (used_now() - start).resident; };
+    for (int i = 0; i < 100 && growth() > at_most.resident / 3; ++i) {
       sleep_for(std::chrono::milliseconds(50));
     }
-    CHECK(kept() <= at_most.resident / 3);
+    CHECK(growth() <= at_most.resident / 3);
   });
 }

@@ -57,10 +57,10 @@ struct call {
   void (*make)();
 };
 
-void exchange(net::tcp_stream one, net::tcp_stream other) {
-  one.write_all("question");
+void exchange(net::tcp_stream first, net::tcp_stream second) {
+  first.write_all("question");
   std::array<std::byte, 8> answer{};
-  other.read(answer);
+  second.read(answer);
 }
 
 /// Awaits a fiber that was cancelled.
@@ -82,18 +82,18 @@ void push_until_pushed() {
       numbers.push(std::move(number));
     }
   };
-  group own;
-  own.spin([&] {
+  group members;
+  members.spin([&] {
     for (int i = 0; i < 500; ++i) push(i);
     numbers.close();
   });
   snooze();
-  int expected = 0;
-  for (const int each : numbers) {
-    if (each != expected++) throw std::logic_error("a number is lost");
+  int number = 0;
+  for (const int item : numbers) {
+    if (item != number++) throw std::logic_error("a number is lost");
   }
-  own.await_all();
-  if (expected != 500) throw std::logic_error("numbers are lost");
+  members.await_all();
+  if (number != 500) throw std::logic_error("numbers are lost");
 }
 
 /// A walk goes on behind a refused allocation, and leaves out nothing.
@@ -101,12 +101,12 @@ void walk_three_levels() {
   const auto root = std::filesystem::temp_directory_path() /
                     ("motet-no-memory-tree-" + std::to_string(::getpid()));
   std::filesystem::create_directories(root / "a" / "b" / "c");
-  directory_walk from(root.native());
+  directory_walk walk(root.native());
   const auto next = [&] {
     try {
-      return from.next().has_value();
+      return walk.next().has_value();
     } catch (const std::bad_alloc&) {
-      return from.next().has_value();
+      return walk.next().has_value();
     }
   };
   int entries = 0;
@@ -134,19 +134,19 @@ const std::vector<call> calls = {
      }},
     {"cancel",
      [] {
-       group own;
-       const auto waiting = own.spin([] { suspend(); });
+       group members;
+       const auto waiter = members.spin([] { suspend(); });
        snooze();
-       waiting.cancel();
-       end_of(waiting);
+       waiter.cancel();
+       end_of(waiter);
      }},
     {"schedule",
      [] {
-       group own;
-       const auto waiting = own.spin([] { return suspend<std::string>(); });
+       group members;
+       const auto waiter = members.spin([] { return suspend<std::string>(); });
        snooze();
-       waiting.schedule(std::string(100, 'x'));
-       waiting.await();
+       waiter.schedule(std::string(100, 'x'));
+       waiter.await();
      }},
     {"with_timeout", [] { with_timeout(1h, [] { snooze(); }); }},
     {"move_on_after", [] { move_on_after(1us, [] { suspend(); }); }},
@@ -166,19 +166,19 @@ const std::vector<call> calls = {
     {"mutex, waited for",
      [] {
        mutex lock;
-       const std::lock_guard kept(lock);
-       group own;
-       const auto other = own.spin([&] { const std::lock_guard also(lock); });
+       const std::lock_guard guard(lock);
+       group members;
+       const auto second = members.spin([&] { const std::lock_guard also(lock); });
        snooze();
-       other.cancel();
-       end_of(other);
+       second.cancel();
+       end_of(second);
      }},
     {"future",
      [] {
        promise<std::string> giver;
-       auto given = giver.get_future();
+       auto answer = giver.get_future();
        giver.set_value(std::string(100, 'x'));
-       given.get();
+       answer.get();
      }},
     {"fiber_local",
      [] {
@@ -198,21 +198,21 @@ const std::vector<call> calls = {
     {"file",
      [] {
        const std::string name = std::filesystem::temp_directory_path() / "motet-no-memory";
-       file made = file::open(name, O_RDWR | O_CREAT | O_TRUNC, 0600);
-       made.append(bytes_of(std::string(100, 'x')));
+       file target = file::open(name, O_RDWR | O_CREAT | O_TRUNC, 0600);
+       target.append(bytes_of(std::string(100, 'x')));
        ::unlink(name.c_str());
      }},
     {"directory",
      [] {
-       for ([[maybe_unused]] const directory_entry& each : directory("/proc/self")) break;
+       for ([[maybe_unused]] const directory_entry& entry : directory("/proc/self")) break;
      }},
     {"directory_walk", walk_three_levels},
     {"resolve", [] { dns::resolve("127.0.0.1", "80"); }},
     {"streams of TCP",
      [] {
        net::tcp_listener listener(net::endpoint::loopback(0));
-       net::tcp_stream near = net::tcp_stream::connect(listener.local_endpoint());
-       exchange(std::move(near), listener.accept());
+       net::tcp_stream client = net::tcp_stream::connect(listener.local_endpoint());
+       exchange(std::move(client), listener.accept());
      }},
     {"stream_pair",
      [] {
@@ -222,23 +222,23 @@ const std::vector<call> calls = {
     {"process", [] { process::start({.program = "/bin/true"}).wait(); }},
     {"dump",
      [] {
-       std::ostringstream out;
-       dump(out, {.stacks = true});
+       std::ostringstream stream;
+       dump(stream, {.stacks = true});
      }},
 };
 
 /// Returns: nothing, or what must not have happened.
-std::optional<std::string> failure_of(const call& each, std::size_t which) {
+std::optional<std::string> failure_of(const call& tested, std::size_t index) {
   std::optional<std::string> wrong;
   count = 0;
-  refused = which;
+  refused = index;
   try {
-    each.make();
+    tested.make();
   } catch (const std::bad_alloc&) {
   } catch (const std::system_error& error) {
     if (error.code() != std::errc::not_enough_memory) wrong = error.what();
-  } catch (const std::exception& other) {
-    wrong = other.what();
+  } catch (const std::exception& error) {
+    wrong = error.what();
   }
   refused = 0;
   return wrong;
@@ -246,19 +246,19 @@ std::optional<std::string> failure_of(const call& each, std::size_t which) {
 
 }  // namespace
 
-TEST_CASE("an allocation that is refused ends a call by an exception, and nothing else") {
+TEST_CASE("bad_alloc: a refused allocation ends the call with an exception and has no effect") {
   run(testing::quiet(), [] {
-    for (const call& each : calls) {
-      for (int warm = 0; warm < 2; ++warm) each.make();
+    for (const call& entry : calls) {
+      for (int warm = 0; warm < 2; ++warm) entry.make();
       count = 0;
-      each.make();
+      entry.make();
       const std::size_t allocations = count;
       const std::size_t descriptors = testing::open_descriptors();
       const std::size_t step = std::max<std::size_t>(1, allocations / testing::scaled(10'000, 30));
-      for (std::size_t which = 1; which <= allocations; which += step) {
-        INFO(each.name << ", allocation " << which << " of " << allocations);
-        CHECK(failure_of(each, which).value_or("") == "");
-        each.make();
+      for (std::size_t index = 1; index <= allocations; index += step) {
+        INFO(entry.name << ", allocation " << index << " of " << allocations);
+        CHECK(failure_of(entry, index).value_or("") == "");
+        entry.make();
         CHECK(current().children().empty());
         CHECK(testing::open_descriptors() <= descriptors);
       }

@@ -27,7 +27,7 @@ constexpr const char* by_another = "another fiber wanted it";
 /// Something that can end and then interrupts what is inside; also the body of a fiber.
 struct ended_by {
   unsigned number = 0;  // as the line of its call site
-  bool told = false;
+  bool was_delivered = false;
   std::uint64_t entered = 0;
   std::uint64_t told_at = 0;
 };
@@ -35,7 +35,7 @@ struct ended_by {
 /// What a fiber is in, from the outside inwards.
 struct frame {
   enum { limit, shield, handler } kind;
-  ended_by* which = nullptr;  // of a limit or handler
+  ended_by* cause = nullptr;  // of a limit or handler
   int in_flight = 0;          // exceptions, when it was entered
   clock::time_point due{};    // of a limit; the true one may be a little later
 };
@@ -43,7 +43,7 @@ struct frame {
 struct fiber_model {
   ended_by body;
   std::vector<frame> frames;
-  bool asked = false;
+  bool was_requested = false;
 };
 
 class random_program {
@@ -58,8 +58,8 @@ class random_program {
  private:
   using model = fiber_model;
 
-  unsigned pick(unsigned below) { return static_cast<unsigned>(random_() % below); }
-  clock::duration moment(unsigned below) { return std::chrono::microseconds(pick(below)); }
+  unsigned pick(unsigned limit) { return static_cast<unsigned>(random_() % limit); }
+  clock::duration moment(unsigned limit) { return std::chrono::microseconds(pick(limit)); }
   void check(bool holds, const char* otherwise) {
     if (!holds && wrong_.empty()) wrong_ = otherwise;
   }
@@ -79,9 +79,9 @@ class random_program {
   void bother(model& me);
 
   void body_of(model& me, int depth, unsigned& of_group);
-  bool in_handler_of(const model& me, const ended_by& which) const;
+  bool in_handler_of(const model& me, const ended_by& cause) const;
   bool must_throw(const model& me) const;
-  void note(model& me, const cancelled& how);
+  void note(model& me, const cancelled& error);
   template <typename Body>
   fiber_ref spin_in(group& together, model& me, Body body);
   bool outside_reaches(const model& me) const;
@@ -93,13 +93,13 @@ class random_program {
   unsigned living_ = 0;
   unsigned numbers_ = 0;
   std::uint64_t moments_ = 0;  // counts entries and tellings
-  std::vector<std::pair<fiber_ref, model*>> others_;
+  std::vector<std::pair<fiber_ref, model*>> peers_;
   testing::meeting_points points_;
 };
 
-bool random_program::in_handler_of(const model& me, const ended_by& which) const {
-  return std::any_of(me.frames.begin(), me.frames.end(), [&](const frame& each) {
-    return each.kind == frame::handler && each.which == &which;
+bool random_program::in_handler_of(const model& me, const ended_by& cause) const {
+  return std::any_of(me.frames.begin(), me.frames.end(), [&](const frame& entry) {
+    return entry.kind == frame::handler && entry.cause == &cause;
   });
 }
 
@@ -108,19 +108,19 @@ bool random_program::must_throw(const model& me) const {
   const int in_flight = std::uncaught_exceptions();
   std::vector<const ended_by*> visible;  // from the inside outwards
   bool to_the_end = in_flight == 0;
-  for (auto each = me.frames.rbegin(); each != me.frames.rend(); ++each) {
-    if (each->kind == frame::handler) continue;
-    to_the_end = to_the_end && each->kind != frame::shield;
-    if (each->in_flight < in_flight || each->kind == frame::shield) break;
-    visible.push_back(each->which);
+  for (auto entry = me.frames.rbegin(); entry != me.frames.rend(); ++entry) {
+    if (entry->kind == frame::handler) continue;
+    to_the_end = to_the_end && entry->kind != frame::shield;
+    if (entry->in_flight < in_flight || entry->kind == frame::shield) break;
+    visible.push_back(entry->cause);
   }
   if (to_the_end) visible.push_back(&me.body);
   std::uint64_t silent_until = 0;
-  for (auto each = visible.rbegin(); each != visible.rend(); ++each) {
-    if (!(*each)->told) continue;
-    if (in_handler_of(me, **each)) {
-      silent_until = std::max(silent_until, (*each)->told_at);
-    } else if ((*each)->entered > silent_until || *each == &me.body) {
+  for (auto entry = visible.rbegin(); entry != visible.rend(); ++entry) {
+    if (!(*entry)->was_delivered) continue;
+    if (in_handler_of(me, **entry)) {
+      silent_until = std::max(silent_until, (*entry)->told_at);
+    } else if ((*entry)->entered > silent_until || *entry == &me.body) {
       return true;
     }
   }
@@ -130,21 +130,21 @@ bool random_program::must_throw(const model& me) const {
 bool random_program::outside_reaches(const model& me) const {
   return std::uncaught_exceptions() == 0 &&
          std::none_of(me.frames.begin(), me.frames.end(),
-                      [](const frame& each) { return each.kind == frame::shield; });
+                      [](const frame& entry) { return entry.kind == frame::shield; });
 }
 
 /// What was just thrown, with nothing caught yet but by the caller.
-void random_program::note(model& me, const cancelled& how) {
-  if (how.reason() == std::string("its time was up")) {
-    for (auto each = me.frames.rbegin(); each != me.frames.rend(); ++each) {
-      if (each->kind == frame::handler) continue;
-      check(each->kind != frame::shield, "a time limit outside of a shield reached in");
-      if (each->kind == frame::shield) return;
-      if (each->which->number != how.asked_at().line) continue;
-      check(clock::now() >= each->due, "a time limit ended early");
-      check(!in_handler_of(me, *each->which), "a time limit was told in its own handler");
-      each->which->told = true;
-      each->which->told_at = ++moments_;
+void random_program::note(model& me, const cancelled& error) {
+  if (error.reason() == std::string("its time was up")) {
+    for (auto entry = me.frames.rbegin(); entry != me.frames.rend(); ++entry) {
+      if (entry->kind == frame::handler) continue;
+      check(entry->kind != frame::shield, "a time limit outside of a shield reached in");
+      if (entry->kind == frame::shield) return;
+      if (entry->cause->number != error.asked_at().line) continue;
+      check(clock::now() >= entry->due, "a time limit ended early");
+      check(!in_handler_of(me, *entry->cause), "a time limit was told in its own handler");
+      entry->cause->was_delivered = true;
+      entry->cause->told_at = ++moments_;
       return;
     }
     check(false, "a time limit was told that the fiber is not in");
@@ -152,8 +152,8 @@ void random_program::note(model& me, const cancelled& how) {
   }
   check(outside_reaches(me), "a cancellation reached into a shield or a destructor");
   check(!in_handler_of(me, me.body), "a cancellation was told in its own handler");
-  if (how.reason() == by_another) check(me.asked, "a cancellation that nobody asked for");
-  me.body.told = true;
+  if (error.reason() == by_another) check(me.was_requested, "a cancellation that nobody asked for");
+  me.body.was_delivered = true;
   me.body.told_at = ++moments_;
 }
 
@@ -162,8 +162,8 @@ template <typename Body>
 fiber_ref random_program::spin_in(group& together, model& me, Body body) {
   try {
     return together.spin(std::move(body));
-  } catch (const cancelled& how) {
-    if (!in_handler_of(me, me.body)) note(me, how);
+  } catch (const cancelled& error) {
+    if (!in_handler_of(me, me.body)) note(me, error);
     throw;
   }
 }
@@ -200,8 +200,8 @@ void random_program::wait(model& me) {
   try {
     wait_somehow(me);
     check(!must, "what lasts was not told again");
-  } catch (const cancelled& how) {
-    note(me, how);
+  } catch (const cancelled& error) {
+    note(me, error);
     throw;
   } catch (const some_failure&) {
     check(outside_reaches(me), "a failure reached into a shield or a destructor");
@@ -210,11 +210,11 @@ void random_program::wait(model& me) {
 }
 
 void random_program::limited(model& me, int depth) {
-  ended_by mine{.number = ++numbers_, .entered = ++moments_};
+  ended_by own_limit{.number = ++numbers_, .entered = ++moments_};
   const auto span = moment(200);
   const auto due = clock::now() + span;
   const auto body = [&](deadline& limit) {
-    me.frames.push_back({frame::limit, &mine, std::uncaught_exceptions(), due});
+    me.frames.push_back({frame::limit, &own_limit, std::uncaught_exceptions(), due});
     struct leave {
       model& me;
       ~leave() { me.frames.pop_back(); }
@@ -222,16 +222,16 @@ void random_program::limited(model& me, int depth) {
     if (pick(8) == 0 && limit.extend(100us)) me.frames.back().due += 100us;
     act(me, depth - 1);
   };
-  const call_site site{"random", mine.number};
+  const call_site site{"random", own_limit.number};
   const auto size = me.frames.size();
   if (pick(2) == 0) {
     const bool returned = move_on_after(span, body, site);
-    check(returned || mine.told, "a call was left by a time limit that was not told");
+    check(returned || own_limit.was_delivered, "a call was left by a time limit that was not told");
   } else {
     try {
       with_timeout(span, body, site);
     } catch (const timed_out&) {
-      check(mine.told, "timed_out without having been told");
+      check(own_limit.was_delivered, "timed_out without having been told");
     }
   }
   check(me.frames.size() == size, "a frame was lost");
@@ -252,13 +252,14 @@ void random_program::shielded(model& me, int depth) {
 void random_program::handled(model& me, int depth) {
   try {
     act(me, depth - 1);
-  } catch (const cancelled& how) {
-    ended_by* which = &me.body;
-    for (const frame& each : me.frames) {
-      const bool same = each.kind == frame::limit && each.which->number == how.asked_at().line;
-      if (same && how.reason() != by_another) which = each.which;
+  } catch (const cancelled& error) {
+    ended_by* cause = &me.body;
+    for (const frame& entry : me.frames) {
+      const bool matches =
+          entry.kind == frame::limit && entry.cause->number == error.asked_at().line;
+      if (matches && error.reason() != by_another) cause = entry.cause;
     }
-    me.frames.push_back({frame::handler, which, 0, {}});
+    me.frames.push_back({frame::handler, cause, 0, {}});
     struct leave {
       model& me;
       ~leave() { me.frames.pop_back(); }
@@ -298,11 +299,11 @@ void random_program::cleaned_up(model& me, int depth) {
 void random_program::body_of(model& me, int depth, unsigned& of_group) {
   struct count {
     unsigned& living;
-    explicit count(unsigned& all) : living(all) { ++living; }
+    explicit count(unsigned& counter) : living(counter) { ++living; }
     ~count() { --living; }
   } counting(living_), counting_here(of_group);
   const auto forget = [&] {
-    std::erase_if(others_, [&](const auto& each) { return each.second == &me; });
+    std::erase_if(peers_, [&](const auto& peer) { return peer.second == &me; });
   };
   try {
     act(me, depth);
@@ -316,17 +317,17 @@ void random_program::body_of(model& me, int depth, unsigned& of_group) {
 void random_program::grouped(model& me, int depth) {
   const unsigned count = 1 + pick(3);
   std::vector<model> children(count);
-  unsigned mine = 0;
+  unsigned number = 0;
   try {
     group together;
     for (model& child : children) {
       ++fibers_;
-      auto spun =
-          spin_in(together, me, [this, &child, &mine, depth] { body_of(child, depth - 1, mine); });
-      others_.emplace_back(spun, &child);
+      auto spun = spin_in(together, me,
+                          [this, &child, &number, depth] { body_of(child, depth - 1, number); });
+      peers_.emplace_back(spun, &child);
       if (pick(10) == 0) {
         check(spun.cancel(by_another) == cancel_result::accepted, "a new fiber refused to end");
-        child.asked = true;
+        child.was_requested = true;
       }
     }
     if (pick(4) == 0) act(me, depth - 1);
@@ -336,53 +337,53 @@ void random_program::grouped(model& me, int depth) {
         together.await_all();
         check(!must, "what lasts was not told again by await_all");
         check(together.size() == 0, "await_all has left somebody");
-      } catch (const cancelled& how) {
-        note(me, how);
+      } catch (const cancelled& error) {
+        note(me, error);
         throw;
       }
     }
   } catch (...) {
-    std::erase_if(others_, [&](const auto& each) {
-      return each.second >= children.data() && each.second < children.data() + count;
+    std::erase_if(peers_, [&](const auto& peer) {
+      return peer.second >= children.data() && peer.second < children.data() + count;
     });
     throw;
   }
-  std::erase_if(others_, [&](const auto& each) {
-    return each.second >= children.data() && each.second < children.data() + count;
+  std::erase_if(peers_, [&](const auto& peer) {
+    return peer.second >= children.data() && peer.second < children.data() + count;
   });
-  check(mine == 0, "a fiber of a group has outlived it");
+  check(number == 0, "a fiber of a group has outlived it");
 }
 
 /// Cancels another fiber, or raises something in it.
 void random_program::bother(model& me) {
-  if (others_.empty()) return;
-  auto& [other, theirs] = others_[pick(static_cast<unsigned>(others_.size()))];
-  if (theirs == &me) return;
+  if (peers_.empty()) return;
+  auto& [handle, target] = peers_[pick(static_cast<unsigned>(peers_.size()))];
+  if (target == &me) return;
   switch (pick(3)) {
     case 0:
-      other.raise(std::make_exception_ptr(some_failure()));
+      handle.raise(std::make_exception_ptr(some_failure()));
       break;
     default:
-      if (other.cancel(by_another) != cancel_result::finished) theirs->asked = true;
+      if (handle.cancel(by_another) != cancel_result::finished) target->was_requested = true;
   }
 }
 
 void random_program::one_step(model& me, int depth) {
   ++steps_;
-  const unsigned what = exhausted() || depth <= 0 ? 0 : pick(16);
-  if (what < 6) {
+  const unsigned choice = exhausted() || depth <= 0 ? 0 : pick(16);
+  if (choice < 6) {
     wait(me);
-  } else if (what < 8) {
+  } else if (choice < 8) {
     limited(me, depth);
-  } else if (what < 9) {
+  } else if (choice < 9) {
     shielded(me, depth);
-  } else if (what < 11) {
+  } else if (choice < 11) {
     handled(me, depth);
-  } else if (what < 12) {
+  } else if (choice < 12) {
     cleaned_up(me, depth);
-  } else if (what < 14) {
+  } else if (choice < 14) {
     grouped(me, depth);
-  } else if (what < 15) {
+  } else if (choice < 15) {
     bother(me);
   } else if (pick(4) == 0) {
     throw some_failure();
@@ -390,7 +391,7 @@ void random_program::one_step(model& me, int depth) {
 }
 
 void random_program::act(model& me, int depth) {
-  for (unsigned left = 1 + pick(4); left > 0; --left) one_step(me, depth);
+  for (unsigned remaining = 1 + pick(4); remaining > 0; --remaining) one_step(me, depth);
 }
 
 void random_program::run_it() {
@@ -416,22 +417,24 @@ void random_program::run_it() {
 
 }  // namespace
 
-TEST_CASE("random programs are interrupted where the model says, and nowhere else", "[random]") {
-  options chosen;
-  chosen.handler_grace = 1h;
-  chosen.on_notice = [](std::string_view) {};
-  chosen.on_unhandled = [](std::exception_ptr) {};
-  run(chosen, [] {
-    const char* one = std::getenv("MOTET_TEST_SEED");
+TEST_CASE("interruptions of random programs are thrown where the model says, and nowhere else",
+          "[random]") {
+  options config;
+  config.handler_grace = 1h;
+  config.on_notice = [](std::string_view) {};
+  config.on_unhandled = [](std::exception_ptr) {};
+  run(config, [] {
+    const char* seed_text = std::getenv("MOTET_TEST_SEED");
     const auto enough = testing::scaled(10'000'000, testing::under_tsan ? 20'000 : 100'000);
-    std::uint32_t seed = one == nullptr ? 1 : static_cast<std::uint32_t>(std::atoi(one));
+    std::uint32_t seed =
+        seed_text == nullptr ? 1 : static_cast<std::uint32_t>(std::atoi(seed_text));
     for (std::size_t steps = 0; steps < enough; ++seed) {
       random_program program(seed);
       program.run_it();
       steps += program.steps();
       INFO("seed " << seed);
       REQUIRE(program.wrong() == "");
-      if (one != nullptr) break;
+      if (seed_text != nullptr) break;
     }
   });
 }

@@ -31,15 +31,15 @@ namespace {
 struct planned_failure {};
 
 options quiet() {
-  options chosen = testing::quiet();
-  chosen.on_unhandled = [](const std::exception_ptr& error) {
+  options config = testing::quiet();
+  config.on_unhandled = [](const std::exception_ptr& error) {
     try {
       std::rethrow_exception(error);
     } catch (const planned_failure&) {
       // Of a fiber whose thread was ending.
     }
   };
-  return chosen;
+  return config;
 }
 
 /// What is alive, and what has passed through the channel.
@@ -57,9 +57,9 @@ struct balance {
 class counted {
  public:
   explicit counted(std::atomic<std::int64_t>& lives) : lives_(&lives) { ++lives; }
-  counted(counted&& from) noexcept : lives_(std::exchange(from.lives_, nullptr)) {}
-  counted& operator=(counted&& from) noexcept {
-    std::swap(lives_, from.lives_);
+  counted(counted&& source) noexcept : lives_(std::exchange(source.lives_, nullptr)) {}
+  counted& operator=(counted&& source) noexcept {
+    std::swap(lives_, source.lives_);
     return *this;
   }
   ~counted() {
@@ -78,7 +78,7 @@ struct item {
 class world {
  public:
   world() {
-    for (auto& each : threads_) each = fresh();
+    for (auto& slot : threads_) slot = fresh();
   }
 
   /// Runs programs on all threads for a while, then ends them.
@@ -105,17 +105,17 @@ class world {
   }
 
   shared_thread thread_at(std::size_t place) {
-    const std::lock_guard in(guarding_);
+    const std::lock_guard guard(guarding_);
     return threads_[place];
   }
 
   void replace(std::size_t place) {
-    shared_thread other = fresh();
-    const std::lock_guard in(guarding_);
+    shared_thread replacement = fresh();
+    const std::lock_guard guard(guarding_);
     if (ending_) return;
-    std::swap(threads_[place], other);
-    other->cancel("replaced");
-    replaced_.push_back(std::move(other));
+    std::swap(threads_[place], replacement);
+    replacement->cancel("replaced");
+    replaced_.push_back(std::move(replacement));
   }
 
   void end_threads();
@@ -133,11 +133,11 @@ class world {
 /// What one fiber does; its random numbers are its own.
 class world::program {
  public:
-  program(world& around, std::uint32_t seed, int depth)
-      : world_(&around), random_(seed + 1), depth_(depth), life_(around.counts.bodies) {}
+  program(world& home, std::uint32_t seed, int depth)
+      : world_(&home), random_(seed + 1), depth_(depth), life_(home.counts.bodies) {}
 
   void operator()() {
-    for (auto left = pick(8); left > 0; --left) {
+    for (auto remaining = pick(8); remaining > 0; --remaining) {
       ++world_->counts.steps;
       try {
         step();
@@ -151,7 +151,7 @@ class world::program {
   }
 
  private:
-  std::uint32_t pick(std::uint32_t below) { return static_cast<std::uint32_t>(random_() % below); }
+  std::uint32_t pick(std::uint32_t limit) { return static_cast<std::uint32_t>(random_() % limit); }
   std::chrono::microseconds moment() { return std::chrono::microseconds(pick(200)); }
   program child() { return {*world_, static_cast<std::uint32_t>(random_()), depth_ - 1}; }
   shared_thread some_thread() { return world_->thread_at(pick(4)); }
@@ -216,8 +216,8 @@ void world::program::step() {
       enter_strand();
       return;
     case 17: {
-      const auto other = some_thread();
-      teleport(*other);
+      const auto target = some_thread();
+      teleport(*target);
       return;
     }
     default:
@@ -236,31 +236,31 @@ void world::program::spin_elsewhere() {
 }
 
 void world::program::call_elsewhere() {
-  const auto other = some_thread();
+  const auto target = some_thread();
   if (pick(2) == 0) {
-    other->call(child());
+    target->call(child());
   } else {
-    with_timeout(moment(), [&] { other->call(child()); });
+    with_timeout(moment(), [&] { target->call(child()); });
   }
 }
 
 void world::program::give_job() {
-  auto done = world_->pool_.submit([its = child(), number = random_()]() mutable {
-    its();
+  auto result = world_->pool_.submit([subprogram = child(), number = random_()]() mutable {
+    subprogram();
     return number;
   });
   if (pick(3) == 0) return;
   if (pick(2) == 0) {
-    done.get();
+    result.get();
   } else {
-    move_on_after(moment(), [&] { done.wait(); });
+    move_on_after(moment(), [&] { result.wait(); });
   }
 }
 
 void world::program::go_there_and_back() {
-  const auto other = some_thread();
+  const auto target = some_thread();
   const auto visit = [&] {
-    const portal there(*other);
+    const portal place(*target);
     if (pick(2) == 0) {
       child()();
     } else {
@@ -275,7 +275,7 @@ void world::program::go_there_and_back() {
 }
 
 void world::program::enter_strand() {
-  const portal in(world_->alone_);
+  const portal guard(world_->alone_);
   ++world_->entered_;
   if (pick(2) == 0) push();
 }
@@ -293,8 +293,8 @@ void world::program::push() {
 void world::program::pop() {
   balance& totals = world_->counts;
   move_on_after(moment(), [&] {
-    if (const auto got = world_->items_.pop()) {
-      totals.sum_popped += got->number;
+    if (const auto item = world_->items_.pop()) {
+      totals.sum_popped += item->number;
       ++totals.popped;
     }
   });
@@ -303,19 +303,19 @@ void world::program::pop() {
 void world::run_it(std::uint32_t seed) {
   std::minstd_rand random(seed + 1);
   std::array<fiber<void>, 8> roots;
-  for (auto& each : roots) {
-    while (!each) {
+  for (auto& root : roots) {
+    while (!root) {
       try {
         program body(*this, static_cast<std::uint32_t>(random()), 3);
-        each = thread_at(random() % 4)->spin(std::move(body));
+        root = thread_at(random() % 4)->spin(std::move(body));
       } catch (const executor_stopped&) {
         // That thread has just been replaced.
       }
     }
   }
-  for (auto& each : roots) {
+  for (auto& root : roots) {
     try {
-      each.await();
+      root.await();
     } catch (const planned_failure&) {
     } catch (const fiber_cancelled&) {
     }
@@ -323,8 +323,8 @@ void world::run_it(std::uint32_t seed) {
   pool_.stop(thread_pool::stop_mode::discard);
   end_threads();
   items_.close();
-  while (const auto left = items_.pop()) {
-    counts.sum_popped += left->number;
+  while (const auto item = items_.pop()) {
+    counts.sum_popped += item->number;
     ++counts.popped;
   }
 }
@@ -332,14 +332,14 @@ void world::run_it(std::uint32_t seed) {
 /// With what was posted to them.
 void world::end_threads() {
   {
-    const std::lock_guard in(guarding_);
+    const std::lock_guard guard(guarding_);
     ending_ = true;
   }
-  for (const auto& each : threads_) each->cancel("the world ends");
-  for (const auto& each : threads_) replaced_.push_back(each);
-  for (const auto& each : replaced_) {
+  for (const auto& slot : threads_) slot->cancel("the world ends");
+  for (const auto& slot : threads_) replaced_.push_back(slot);
+  for (const auto& thread_handle : replaced_) {
     try {
-      each->await();
+      thread_handle->await();
     } catch (const fiber_cancelled&) {
     } catch (const planned_failure&) {
       // Of something posted that ended with its thread.
@@ -352,26 +352,26 @@ class watchdog {
  public:
   watchdog()
       : watching_([this] {
-          for (int quiet_for = 0; !over_; ++quiet_for) {
+          for (int quiet_for = 0; !finished_; ++quiet_for) {
             std::this_thread::sleep_for(100ms);
-            if (told_.exchange(false)) quiet_for = 0;
+            if (is_notified_.exchange(false)) quiet_for = 0;
             if (quiet_for < 300) continue;
             std::fprintf(stderr, "a world is stuck; seed %u\n", seed_.load());
             std::abort();
           }
         }) {}
   ~watchdog() {
-    over_ = true;
+    finished_ = true;
     watching_.join();
   }
   void begin(std::uint32_t seed) {
     seed_ = seed;
-    told_ = true;
+    is_notified_ = true;
   }
 
  private:
-  std::atomic<bool> over_{false};
-  std::atomic<bool> told_{true};
+  std::atomic<bool> finished_{false};
+  std::atomic<bool> is_notified_{true};
   std::atomic<std::uint32_t> seed_{0};
   std::thread watching_;
 };
@@ -383,7 +383,7 @@ std::uint64_t number_in(const char* name, std::uint64_t otherwise) {
 
 }  // namespace
 
-TEST_CASE("worlds of random programs on four threads end with nothing lost", "[thread][stress]") {
+TEST_CASE("threads: random programs on four threads end with nothing lost", "[thread][stress]") {
   const auto length = std::chrono::seconds(number_in("MOTET_TEST_SECONDS", testing::scaled(60, 2)));
   auto seed = static_cast<std::uint32_t>(number_in("MOTET_TEST_SEED", 1));
   const auto end = std::chrono::steady_clock::now() + length;
@@ -394,15 +394,15 @@ TEST_CASE("worlds of random programs on four threads end with nothing lost", "[t
     watching.begin(seed);
     INFO("seed " << seed);
     run(quiet(), [&] {
-      auto one = std::make_unique<world>();
-      shield([&] { one->run_it(seed); });  // a failure is thrown when its fiber is awaited
-      steps += one->counts.steps;
-      popped += one->counts.popped;
-      CHECK(one->counts.pushed == one->counts.popped);
-      CHECK(one->counts.sum_pushed == one->counts.sum_popped);
-      CHECK(one->counts.items_alive == 0);
-      CHECK(one->counts.bodies == 0);
-      CHECK(one->points.wrong() == "");
+      auto scenario = std::make_unique<world>();
+      shield([&] { scenario->run_it(seed); });  // a failure is thrown when its fiber is awaited
+      steps += scenario->counts.steps;
+      popped += scenario->counts.popped;
+      CHECK(scenario->counts.pushed == scenario->counts.popped);
+      CHECK(scenario->counts.sum_pushed == scenario->counts.sum_popped);
+      CHECK(scenario->counts.items_alive == 0);
+      CHECK(scenario->counts.bodies == 0);
+      CHECK(scenario->points.wrong() == "");
     });
   }
   WARN(seed << " worlds, " << steps << " steps, " << popped << " items");

@@ -21,9 +21,9 @@ bool refuses_nothrow_new() noexcept;
   return memory;
 }
 [[gnu::noinline]] void* operator new(std::size_t size, std::align_val_t alignment) {
-  const auto each = static_cast<std::size_t>(alignment);
+  const auto unit = static_cast<std::size_t>(alignment);
   void* memory =
-      testing::refuses_new() ? nullptr : std::aligned_alloc(each, (size + each - 1) / each * each);
+      testing::refuses_new() ? nullptr : std::aligned_alloc(unit, (size + unit - 1) / unit * unit);
   if (memory == nullptr) throw std::bad_alloc();
   return memory;
 }

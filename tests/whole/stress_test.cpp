@@ -46,15 +46,15 @@ class table {
 
 /// What a fiber under fire does: waits in every way there is, and counts how it ended.
 struct tally {
-  std::atomic<std::size_t> begun{0};
-  std::atomic<std::size_t> ended{0};
+  std::atomic<std::size_t> starts{0};
+  std::atomic<std::size_t> ends{0};
 };
 
 int live(tally& counts, std::uint32_t seed) {
-  counts.begun.fetch_add(1, std::memory_order_relaxed);
+  counts.starts.fetch_add(1, std::memory_order_relaxed);
   struct at_end {
-    tally& counted;
-    ~at_end() { counted.ended.fetch_add(1, std::memory_order_relaxed); }
+    tally& total_counts;
+    ~at_end() { total_counts.ends.fetch_add(1, std::memory_order_relaxed); }
   } const ending{counts};
   for (std::uint32_t step = 0; step < 1 + seed % 4; ++step) {
     try {
@@ -81,9 +81,9 @@ int live(tally& counts, std::uint32_t seed) {
   return 1;
 }
 
-void fire(table& targets, std::atomic<bool>& over, std::uint32_t seed) {
+void fire(table& targets, std::atomic<bool>& finished, std::uint32_t seed) {
   std::mt19937 random(seed);
-  while (!over.load(std::memory_order_relaxed)) {
+  while (!finished.load(std::memory_order_relaxed)) {
     const fiber_ref target = targets.take(random());
     if (!target) continue;
     switch (random() % 5) {
@@ -112,72 +112,72 @@ void fire(table& targets, std::atomic<bool>& over, std::uint32_t seed) {
 
 }  // namespace
 
-TEST_CASE("very many fibers wait at once, and all end", "[stress]") {
+TEST_CASE("fiber: very many wait at once, and all end", "[stress]") {
   const bool few = testing::under_tsan || testing::under_asan || testing::guards_take_mappings();
   const std::size_t count = few ? 4'000 : testing::scaled(1'000'000, 30'000);
-  std::size_t begun = 0;
-  std::size_t ended = 0;
+  std::size_t starts = 0;
+  std::size_t ends = 0;
   run([&] {
-    group all;
+    group members;
     for (std::size_t i = 0; i < count; ++i) {
-      all.spin([&] {
-        ++begun;
+      members.spin([&] {
+        ++starts;
         try {
           sleep();
         } catch (const cancelled&) {
-          ++ended;
+          ++ends;
         }
       });
     }
     snooze();
-    CHECK(begun == count);
-    all.cancel();
-    all.await_all();
+    CHECK(starts == count);
+    members.cancel();
+    members.await_all();
   });
-  CHECK(ended == count);
+  CHECK(ends == count);
 }
 
-TEST_CASE("fibers under fire from other threads all end, and each once", "[stress]") {
+TEST_CASE("fiber: all end exactly once while other threads interrupt them", "[stress]") {
   const std::size_t count = testing::scaled(200'000, testing::under_tsan ? 3'000 : 20'000);
   tally counts;
   table targets(64);
-  std::atomic<bool> over{false};
+  std::atomic<bool> finished{false};
   std::vector<std::thread> enemies;
   std::size_t results = 0;
   std::size_t failures = 0;
   run(testing::poked<poke>(), [&] {
     for (std::uint32_t i = 0; i < 2; ++i) {
-      enemies.emplace_back([&targets, &over, i] { fire(targets, over, 17 + i); });
+      enemies.emplace_back([&targets, &finished, i] { fire(targets, finished, 17 + i); });
     }
-    enemies.emplace_back([&] { run([&] { fire(targets, over, 99); }); });
-    for (std::size_t made = 0; made < count;) {
+    enemies.emplace_back([&] { run([&] { fire(targets, finished, 99); }); });
+    for (std::size_t total = 0; total < count;) {
       std::vector<fiber<int>> batch;
-      for (int i = 0; i < 32; ++i, ++made) {
+      for (int i = 0; i < 32; ++i, ++total) {
         batch.push_back(
-            spin([&counts, made] { return live(counts, static_cast<std::uint32_t>(made)); }));
-        targets.put(made, batch.back());
-        if (made % 100 == 0) batch.back().stop(2);
+            spin([&counts, total] { return live(counts, static_cast<std::uint32_t>(total)); }));
+        targets.put(total, batch.back());
+        if (total % 100 == 0) batch.back().stop(2);
       }
-      for (fiber<int>& each : batch) {
-        for (bool known = false; !known;) {
+      for (fiber<int>& handle : batch) {
+        for (bool placed = false; !placed;) {
           try {
-            each.await();
+            handle.await();
             ++results;
-            known = true;
+            placed = true;
           } catch (const fiber_cancelled&) {
             ++failures;
-            known = true;
+            placed = true;
           } catch (const std::exception&) {
             // its own failure, or one of a fiber that nobody awaited when it failed
-            known = each.state() == fiber_state::dead;
-            if (known) ++failures;
+            placed = handle.state() == fiber_state::dead;
+            if (placed) ++failures;
           }
         }
       }
     }
-    over = true;
+    finished = true;
   });
   for (std::thread& enemy : enemies) enemy.join();
   CHECK(results + failures >= count);
-  CHECK(counts.begun == counts.ended);
+  CHECK(counts.starts == counts.ends);
 }
