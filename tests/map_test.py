@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Fails when tests/README.md does not name a test, or names one that is not there.
+"""Fails when tests/README.md does not name a test, or names one that is not there; and when the title of a
+test does not begin with the name of what it tests.
 
 usage: map_test.py SOURCE-ROOT
 """
@@ -12,6 +13,7 @@ import sys
 
 ROW = re.compile(r"^\|([^|]*)\|([^|]*)\|[^|]*\|$", re.M)
 NAME = re.compile(r"`([\w*.]+)`")
+TITLE = re.compile(r'TEST_CASE\(\s*"([^"]*)"')
 
 
 def named_in(text):
@@ -44,10 +46,30 @@ def problems(root):
             yield f"tests/README.md: {test} is not named"
 
 
+def names_of_code(root):
+    """Every identifier of the library's headers and backends, and the stems of its sources."""
+    found = {"backtrace", "fork"}  # of the C library
+    for path in [*(root / "runtime").rglob("*.?pp"), *(root / "backends").glob("*.?pp")]:
+        found.add(path.stem)
+        if path.suffix == ".hpp" or path.parent.name == "backends":
+            found |= set(re.findall(r"[A-Za-z_]\w+", re.sub(r"//[^\n]*", "", path.read_text())))
+    return found
+
+
+def anonymous_titles(root):
+    names = names_of_code(root)
+    for path in sorted((root / "tests").rglob("*_test.cpp")):
+        for title in TITLE.findall(path.read_text()):
+            first = re.match(r"[\w:~]*", title)[0].rstrip(":").rpartition("::")[2].lstrip("~")
+            if first not in names:
+                yield f"{path.relative_to(root)}: does not begin with the name of what it tests: {title}"
+
+
 def main():
     if len(sys.argv) != 2:
         sys.exit(__doc__)
-    found = list(problems(pathlib.Path(sys.argv[1]).resolve()))
+    root = pathlib.Path(sys.argv[1]).resolve()
+    found = [*problems(root), *anonymous_titles(root)]
     print(*found, sep="\n")
     sys.exit(1 if found else 0)
 

@@ -118,7 +118,7 @@ TEST_CASE("std::current_exception() is empty in a fiber while another fiber hand
   });
 }
 
-TEST_CASE("unwinding: a destructor may block", "[unwinding]") {
+TEST_CASE("pending_throw: a destructor may block while its frame unwinds", "[unwinding]") {
   run([] {
     words trace;
     auto f = spin([&] {
@@ -140,7 +140,7 @@ TEST_CASE("unwinding: a destructor may block", "[unwinding]") {
   });
 }
 
-TEST_CASE("unwinding: a destructor may read and write", "[unwinding]") {
+TEST_CASE("pending_throw: a destructor may read and write while its frame unwinds", "[unwinding]") {
   run([] {
     auto ends = testing::make_socket_pair();
     std::string text;
@@ -167,7 +167,7 @@ TEST_CASE("unwinding: a destructor may read and write", "[unwinding]") {
   });
 }
 
-TEST_CASE("unwinding: an interruption is thrown only after the unwinding", "[unwinding]") {
+TEST_CASE("pending_throw: an interruption is thrown only after the unwinding", "[unwinding]") {
   run([] {
     words trace;
     std::optional<fiber<void>> f;
@@ -197,7 +197,7 @@ TEST_CASE("unwinding: an interruption is thrown only after the unwinding", "[unw
   });
 }
 
-TEST_CASE("unwinding: a cancellation does not reach a destructor that runs because of it",
+TEST_CASE("pending_throw: a cancellation does not reach a destructor that runs because of it",
           "[unwinding]") {
   run([] {
     int waited = 0;

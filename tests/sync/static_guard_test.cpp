@@ -62,7 +62,8 @@ options polling_after(std::once_flag& once) {
 
 }  // namespace
 
-TEST_CASE("static_guard: fibers wait for a static that one of them initialises", "[static_guard]") {
+TEST_CASE("static_guards: fibers wait for a static that one of them initialises",
+          "[static_guard]") {
   if (blocks_threads) return;
   run([] {
     static std::atomic<int> constructed{0};
@@ -76,7 +77,7 @@ TEST_CASE("static_guard: fibers wait for a static that one of them initialises",
   });
 }
 
-TEST_CASE("static_guard: a static whose initialisation throws is initialised by the next fiber",
+TEST_CASE("static_guards: a static whose initialisation throws is initialised by the next fiber",
           "[static_guard]") {
   if (blocks_threads) return;
   run([] {
@@ -100,7 +101,7 @@ TEST_CASE("static_guard: a static whose initialisation throws is initialised by 
   });
 }
 
-TEST_CASE("static_guard: fibers wait for a std::call_once() that one of them runs",
+TEST_CASE("static_guards: fibers wait for a std::call_once() that one of them runs",
           "[static_guard]") {
   if (blocks_threads) return;
   run([] {
@@ -125,7 +126,7 @@ TEST_CASE("static_guard: fibers wait for a std::call_once() that one of them run
   });
 }
 
-TEST_CASE("static_guard: several statics are initialised at once, and one within another",
+TEST_CASE("static_guards: several statics are initialised at once, and one within another",
           "[static_guard]") {
   if (blocks_threads) return;
   run([] {
@@ -154,7 +155,7 @@ TEST_CASE("static_guard: several statics are initialised at once, and one within
   });
 }
 
-TEST_CASE("static_guard: an interruption waits for the end of an initialisation",
+TEST_CASE("static_guards: an interruption waits for the end of an initialisation",
           "[static_guard]") {
   if (blocks_threads || testing::on_sim()) return;
   run([] {
@@ -173,7 +174,7 @@ TEST_CASE("static_guard: an interruption waits for the end of an initialisation"
   });
 }
 
-TEST_CASE("static_guard: threads share an initialisation that waits", "[static_guard]") {
+TEST_CASE("static_guards: threads share an initialisation that waits", "[static_guard]") {
   if (blocks_threads) return;
   for (int round = 0; round < 20; ++round) {
     std::once_flag once;
@@ -194,7 +195,7 @@ TEST_CASE("static_guard: threads share an initialisation that waits", "[static_g
   }
 }
 
-TEST_CASE("static_guard: an initialisation within a poll blocks its thread", "[static_guard]") {
+TEST_CASE("static_guards: an initialisation within a poll blocks its thread", "[static_guard]") {
   if (blocks_threads) return;
   std::once_flag once;
   std::atomic<bool> started{false};
@@ -220,7 +221,7 @@ TEST_CASE("static_guard: an initialisation within a poll blocks its thread", "[s
   CHECK(turns == 1'000);
 }
 
-TEST_CASE("static_guard leaves pthread_once() unchanged without fibers", "[static_guard]") {
+TEST_CASE("static_guards leaves pthread_once() unchanged without fibers", "[static_guard]") {
   static std::atomic<int> calls{0};
   static pthread_once_t once = PTHREAD_ONCE_INIT;
   for (int i = 0; i < 3; ++i) CHECK(::pthread_once(&once, [] { ++calls; }) == 0);

@@ -85,7 +85,8 @@ TEMPLATE_TEST_CASE("semaphore and shared_mutex: thousands of waiters are interru
   });
 }
 
-TEMPLATE_TEST_CASE("destructors of primitives throw in their waiters", "[destroyed]", FORMS) {
+TEMPLATE_TEST_CASE("~channel(), ~mutex() and other destructors throw in their waiters",
+                   "[destroyed]", FORMS) {
   run([] {
     group waiters;
     int throws = 0;

@@ -417,7 +417,7 @@ void random_program::run_it() {
 
 }  // namespace
 
-TEST_CASE("interruptions of random programs are thrown where the model says, and nowhere else",
+TEST_CASE("interrupt_fiber() throws in random programs where the model says, and nowhere else",
           "[random]") {
   options config;
   config.handler_grace = 1h;
