@@ -275,7 +275,7 @@ TEST_CASE("unix_datagram::send_many() waits for a full receiver, and is not busy
   });
 }
 
-TEST_CASE("endpoints of another family are rejected by sockets and listeners", "[net]") {
+TEST_CASE("udp_socket, unix_datagram and listeners reject an endpoint of another family", "[net]") {
   run([] {
     const endpoint local = endpoint::unix_path("/nowhere");
     CHECK_THROWS_AS(udp_socket(local), std::invalid_argument);

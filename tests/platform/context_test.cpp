@@ -154,7 +154,8 @@ TEST_CASE("switch_context() keeps registers and what is below the stack pointer"
   });
 }
 
-TEST_CASE("exceptions find their handlers in frames that have switched", "[context]") {
+TEST_CASE("switch_context() keeps the handlers of exceptions in frames that have switched",
+          "[context]") {
   struct counting {
     explicit counting(int& count) : endings(count) {}
     counting(const counting&) = delete;
