@@ -5,8 +5,8 @@
 // cancelled at any time, and has a time limit as a whole and one for the network; its asker is told
 // once, and no cache is left with half of it.
 //
-// Without arguments it plays a scenario and prints what happened, a line of JSON each;
-// scripts/draw_run draws that. --help has the rest.
+// Without arguments it plays a scenario and prints what happened, a line of JSON each. --help has
+// the rest.
 #include <csignal>
 #include <cstdlib>
 #include <exception>
