@@ -53,12 +53,12 @@ def hidden_headings(path):
 def main():
     if len(sys.argv) != 2:
         sys.exit(__doc__)
-    public = pathlib.Path(sys.argv[1]) / "runtime/include/motet"
-    headers = [p for p in sorted(public.rglob("*.hpp"))
-               if "detail" not in p.parts and p.name not in EXEMPT]
+    folders = [pathlib.Path(sys.argv[1]) / folder for folder in ("runtime/include", "runtime/boost_fiber/include")]
+    public = [path for folder in folders for path in sorted(folder.rglob("*.hpp"))]
+    headers = [path for path in public if "detail" not in path.parts and path.name not in EXEMPT]
     found = [problem for header in headers
              for problem in undecided(header)]
-    found += [problem for header in sorted(public.rglob("*.hpp"))
+    found += [problem for header in public
               for problem in hidden_headings(header)]
     print(*found, sep="\n")
     sys.exit(1 if found or not headers else 0)

@@ -15,7 +15,7 @@ import sys
 # Precompiled, and not included; and for another processor than this one.
 LEFT_OUT = {"runtime/pch/standard.hpp", "runtime/include/motet/detail/platform/context/aarch64.hpp",
             "runtime/include/motet/detail/platform/context/x86_64.hpp"}
-FOLDERS = ("runtime", "runtime/include", "backends")
+FOLDERS = ("runtime", "runtime/include", "runtime/boost_fiber/include", "backends")
 WARNINGS = ("-Wall", "-Wextra", "-Werror", "-Wno-unused-function")
 
 

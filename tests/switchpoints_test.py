@@ -193,14 +193,13 @@ def main():
     if len(sys.argv) != 2:
         sys.exit(__doc__)
     root = pathlib.Path(sys.argv[1])
-    public = root / "runtime/include/motet"
-    headers = [p for p in sorted(public.rglob("*.hpp"))
-               if "detail" not in p.relative_to(public).parts]
+    headers = [path for folder in ("runtime/include", "runtime/boost_fiber/include")
+               for path in sorted((root / folder).rglob("*.hpp")) if "detail" not in path.relative_to(root).parts]
     promised = {}
     for header in headers:
         for name, comment in Reader(header).functions():
             if is_switchpoint(comment):
-                promised[public_name(name)] = header.relative_to(public)
+                promised[public_name(name)] = header.relative_to(root)
     rows = set()
     for table in sorted((root / "tests/cancellation").glob("endless_*_test.cpp")):
         for name in re.findall(r'^\s*\{"([^"]+)",', table.read_text(), re.MULTILINE):

@@ -76,6 +76,9 @@ class Motet(ConanFile):
         self.cpp_info.components["core"].cxxflags = ["-fstack-clash-protection"]
         self.cpp_info.components["core"].system_libs = ["pthread"]
         self.cpp_info.components["core"].requires = ["liburing::liburing", "libev::libev"]
+        self.cpp_info.components["boost_fiber"].set_property("cmake_target_name", "motet::boost_fiber")
+        self.cpp_info.components["boost_fiber"].set_property("pkg_config_name", "motet-boost-fiber")
+        self.cpp_info.components["boost_fiber"].requires = ["core"]
         for part, needed in (("tls", "openssl::openssl"), ("http", "boost::headers")):
             if self.options.get_safe(part):
                 self.cpp_info.components[part].libs = [f"motet-{part}"]

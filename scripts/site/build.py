@@ -19,9 +19,9 @@ def main():
     if len(sys.argv) != 3:
         sys.exit(__doc__)
     root, place = map(pathlib.Path, sys.argv[1:])
-    include = root / "runtime/include/motet"
+    include = [(root / folder / "motet").resolve() for folder in ("runtime/include", "runtime/boost_fiber/include")]
     families.check_complete(include)
-    found = pages.write(place / "pages", headers.Reader(include.resolve(), place))
+    found = pages.write(place / "pages", headers.Reader(include, place))
     here = pathlib.Path(__file__).parent
     settings = (here / "mkdocs.yml").read_text()
     (place / "mkdocs.yml").write_text(settings.replace("      @api@", "\n".join(pages.menu())))

@@ -45,15 +45,16 @@ FAMILIES = {
 UNNAMED = {"select_case", "subscription_to", "pop_iterator", "socket_stream", "socket_listener", "datagram_socket"}
 
 
-def is_former_path(include, header):
+def is_former_path(path):
     """Whether a header only includes the one that has taken its place."""
-    return "// The former path of" in (include / f"{header}.hpp").read_text()
+    return "// The former path of" in path.read_text()
 
 
 def check_complete(include):
     """Raises an AssertionError unless each public header is in one family."""
     listed = [header for _, headers in FAMILIES.values() for header in headers]
-    there = {str(path.relative_to(include).with_suffix("")) for path in include.rglob("*.hpp")}
-    public = {header for header in there if not header.startswith("detail/") and not is_former_path(include, header)}
+    there = {str(path.relative_to(folder).with_suffix("")) for folder in include for path in folder.rglob("*.hpp")
+             if not is_former_path(path)}
+    public = {header for header in there if not header.startswith("detail/")}
     assert len(listed) == len(set(listed)), "a header is in two families"
     assert set(listed) == public, f"families.py: {sorted(set(listed) ^ public)}"

@@ -15,10 +15,10 @@ FILTER = (r"s/\[\[[^]]*\]\] ?//g; "
           r"s_^( *)/// ((Returns|Throws|Source):|(Not a s|S)witchpoint)_\1///\n\1/// \2_")
 
 DOXYFILE = """
-INPUT = {include}
+INPUT = {folders}
 RECURSIVE = YES
 FILE_PATTERNS = *.hpp
-STRIP_FROM_PATH = {include}
+STRIP_FROM_PATH = {folders}
 OUTPUT_DIRECTORY = {place}
 GENERATE_HTML = NO
 GENERATE_LATEX = NO
@@ -147,7 +147,8 @@ def public_name(compound):
 class Reader:
     def __init__(self, include, place):
         self.include = include
-        subprocess.run(["doxygen", "-"], input=DOXYFILE.format(include=include, place=place, filter=FILTER),
+        folders = " ".join(map(str, include))
+        subprocess.run(["doxygen", "-"], input=DOXYFILE.format(folders=folders, place=place, filter=FILTER),
                        text=True, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         self.read_lines = {}
         self.compounds = {}
@@ -157,12 +158,16 @@ class Reader:
 
     def file_of(self, node):
         place = node.find("location")
-        return (place.get("declfile") or place.get("file")).removeprefix(str(self.include) + "/").removesuffix(".hpp")
+        path = (place.get("declfile") or place.get("file")).removesuffix(".hpp")
+        for folder in self.include:
+            path = path.removeprefix(f"{folder}/")
+        return path
 
     def lines(self, header):
         """As Doxygen has read them, for it counts these."""
         if header not in self.read_lines:
-            filtered = subprocess.run(["sed", "-E", FILTER, self.include / f"{header}.hpp"], capture_output=True, text=True, check=True)
+            path = next(path for folder in self.include if (path := folder / f"{header}.hpp").exists())
+            filtered = subprocess.run(["sed", "-E", FILTER, path], capture_output=True, text=True, check=True)
             self.read_lines[header] = filtered.stdout.splitlines()
         return self.read_lines[header]
 
