@@ -25,8 +25,8 @@ import tempfile
 import time
 
 HERE = pathlib.Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent / "tls"))
-sys.path.insert(0, str(HERE.parent))
+sys.path.insert(0, str(HERE.parent / "tests" / "tls"))
+sys.path.insert(0, str(HERE.parent / "tests"))
 from compare_echo import cores_apart
 from world_test import make_certificates
 

@@ -101,7 +101,7 @@ def echo(label, what, connections, backend, target=None, microseconds=500_000, *
     """Echoes of 64 bytes, beside the bare loop with the same calls."""
     args = (what, connections, microseconds)
     return Row(f"{label} ({backend})", args, args, target, backend=backend, cores="0,1",
-               limit_program=LOOPS[backend], motet="../../examples/echo_server",
+               limit_program=LOOPS[backend], motet="../examples/echo_server",
                driver="echo_round.py", **more)
 
 

@@ -52,7 +52,8 @@ def names_of_code(root):
     for path in [*(root / "runtime").rglob("*.?pp"), *(root / "backends").glob("*.?pp")]:
         found.add(path.stem)
         if path.suffix == ".hpp" or path.parent.name == "backends":
-            found |= set(re.findall(r"[A-Za-z_]\w+", re.sub(r"//[^\n]*", "", path.read_text())))
+            code = re.sub(r'"(?:\\.|[^"\\\n])*"', "", re.sub(r"//[^\n]*", "", path.read_text()))
+            found |= set(re.findall(r"[A-Za-z_]\w+", code))
     return found
 
 

@@ -72,7 +72,7 @@ struct upward_calls {
   /// From now on the journey does not lead to the fiber's block, which goes away.
   void (*dispose_journey)(journey& trip) noexcept;
 
-  // observe; null if that is not built, but for write_dump, which nothing asks for then
+  // observe; if that is not built, all are null, and nothing asks for write_dump
   /// Before a thread's runtime begins: answers the dump signal, and watches for stalls.
   /// Returns: the thread's recorder, or null.
   /// Throws: std::invalid_argument, std::system_error, std::bad_alloc.

@@ -161,11 +161,11 @@ struct journey {
   context saved_context;
   portable_state traveller_state;
   end_request end;
-  struct {
+  struct departure_times {
     clock::time_point departed_at{};  // when it left its last thread
     clock::time_point due{};          // its earliest deadline
     bool is_virtual = false;
-  } last_clock;  // of the last thread
+  } last_clock;  // by the last thread's clock
 
   // Where the traveller wants to go next, and how the try ended.
   std::shared_ptr<migration_attempt> departure;

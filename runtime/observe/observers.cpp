@@ -23,7 +23,7 @@ std::unique_ptr<event_recorder> prepare_observers(const options& settings) {
 void observe(thread_state& thread, std::unique_ptr<event_recorder> recorder) noexcept {
   write_debugger_page(thread);
   if (recorder != nullptr) record(thread, std::move(recorder));
-  if (dump_signal(thread.settings()) != 0) thread.dumps.learn_own_stack();
+  if (answers_dump_signal()) thread.dumps.learn_own_stack();
 }
 
 void lock_observers() {

@@ -199,7 +199,10 @@ bool websocket::state::read_piece(beast_error& error) {
 }
 
 void websocket::state::read_message(beast_error& error) {
-  if (const auto pong = socket_.next_layer().unsent_pong()) socket_.pong(*pong, error);
+  if (const auto pong = socket_.next_layer().unsent_pong()) {
+    socket_.pong(*pong, error);
+    socket_.next_layer().unsent_pong().reset();
+  }
   while (!read_piece(error) && !error) {
   }
   // Boost.Beast does not check the end of a text whose last fragment is empty.

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <charconv>
 #include <cstdlib>
@@ -28,6 +29,7 @@ namespace {
 
 /// What the program had asked for before; written before our handler can run.
 std::array<struct sigaction, 65> previous;
+constinit std::atomic<bool> answered{false};
 
 /// A signal that was sent on carries its address.
 char sent_on;
@@ -113,6 +115,11 @@ void answer_dump_signal(int signal) {
   if (done) return;
   install(signal);
   done = true;
+  answered.store(true);
+}
+
+bool answers_dump_signal() noexcept {
+  return answered.load();
 }
 
 }}}  // namespace motet::MOTET_ABI::detail

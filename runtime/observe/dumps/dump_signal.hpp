@@ -13,5 +13,7 @@ int dump_signal(const options& settings);
 /// From now on the process answers it. A handler that the program had before is called as well.
 /// Throws: std::system_error.
 void answer_dump_signal(int signal);
+/// Returns: whether it answers one.
+bool answers_dump_signal() noexcept;
 
 }}}  // namespace motet::MOTET_ABI::detail
