@@ -10,6 +10,7 @@
 #include "observe/observers.hpp"
 #include "observe/snapshots.hpp"
 #include "observe/stalls/stall_watch.hpp"
+#include "rooms.hpp"
 #include "runtime/run.hpp"
 #include "threads/await_thread.hpp"
 
@@ -27,7 +28,7 @@ constinit const upward_calls hooks = {
     .end_idle = [](deadlock_detector& detector) noexcept { return detector.end_idle(); },
     .look_whether_stuck =
         [](deadlock_detector& detector) noexcept { detector.look_whether_stuck(); },
-#ifndef MOTET_WITHOUT_MIGRATION
+#if MOTET_WITH_MIGRATION
     .is_away = [](const journey& trip) noexcept { return trip.absent; },
     .come_home = &end_journey,
     .go_to = [](journey& trip, const control_block& owner) noexcept { go_to(trip, owner); },
@@ -37,7 +38,7 @@ constinit const upward_calls hooks = {
     .forward_result = &forward_result,
     .dispose_journey = &dispose_journey,
 #endif
-#ifndef MOTET_WITHOUT_OBSERVE
+#if MOTET_WITH_OBSERVE
     .prepare = &prepare_observers,
     .observe = &observe,
     .unobserve = &watch_no_more,

@@ -32,7 +32,7 @@ ROOMS = [
 # Above which a room also uses the public headers, as any program does.
 LAST_WITHOUT_PUBLIC = "unhandled"
 # Fills in what rooms call in rooms above them: see runtime/core/hooks.hpp.
-TOP = "runtime/hooks.cpp"
+TOP = {"runtime/hooks.cpp", "runtime/rooms.hpp.in"}
 # The public headers that even the lowest rooms use.
 BASE = {
     "base/call_site.hpp", "base/clock.hpp", "base/errors.hpp", "base/version.hpp", "cancellation/cancel_reason.hpp",
@@ -64,7 +64,7 @@ LOOK_INSIDE = {
     "tests/whole/faults_test.cpp",
     "tools/trace/trace_reader.hpp",
 }
-GENERATED = {"factories.hpp"}
+GENERATED = {"factories.hpp", "rooms.hpp"}
 HOUSED = ("runtime", "backends", "tests", "examples", "tools", "bench")
 SOURCES = {".cpp", ".hpp", ".h", ".S", ".inc", ".in"}
 MOST_LINES = 300
@@ -77,7 +77,7 @@ INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"]+)[>"]', re.MULTIL
 
 def room_of(file):
     """The room of a file: one of ROOMS, or public, backends or users; None if it is in none."""
-    if file == TOP:
+    if file in TOP:
         return ROOMS[-1]
     house, *rest = file.split("/")
     if house in ("tests", "examples", "tools", "bench"):
