@@ -6,8 +6,7 @@
 #include <cerrno>
 #include <motet/tls.hpp>
 
-#include "io/io.hpp"
-#include "io/net/socket.hpp"
+#include "io/stream_calls.hpp"
 #include "tls/stream_state.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace tls {
@@ -28,64 +27,57 @@ std::string_view text_of(const char* text) noexcept {
 
 }  // namespace
 
+/// Errors of OpenSSL and of the stream below are no errno values: they are in `error_`, and a call
+/// with one returns -EIO.
 template <bool Writes>
-struct stream::moving {
-  static detail::stream_queue& turn(state& connection) noexcept {
-    return Writes ? connection.write_queue : connection.read_queue;
-  }
-
-  /// Waits for the turn. Returns: 0, -ECANCELED or -EBADF.
-  /// Throws: std::logic_error if a fiber of another thread uses the stream, in whichever direction:
-  ///         OpenSSL's connection is one for both.
-  static std::int32_t begin(state* connection) {
-    if (connection == nullptr) return -EBADF;
-    detail::stream_queue& other_turn = Writes ? connection->read_queue : connection->write_queue;
-    if (other_turn.taken_elsewhere()) connection->check_threads();
-    return net::take_turn(turn(*connection), Writes ? "turn to write on fd" : "turn to read on fd",
-                          connection->below().native_handle());
-  }
-
-  /// Calls `call(error)` in the turn.
-  template <typename Call>
-  static std::size_t quietly(state* connection, std::error_code& error, Call call) noexcept {
-    detail::quietly(error, [&] { return begin(connection); });
-    if (error) return 0;
-    const std::size_t count = call(error);
-    turn(*connection).pass();
-    return count;
-  }
-
-  /// Throws: the error of `call`, with what is known of it.
-  template <typename Call>
-  static std::size_t throwing(state* connection, const char* action, Call call) {
-    detail::here().deliver();
-    detail::check_result(begin(connection), action, -1);
-    std::error_code error;
-    const std::size_t count = call(error);
-    turn(*connection).pass();
-    if (error) connection->throw_error(error, action);
-    return count;
-  }
-
-  static void* take(void* object, std::error_code& error) noexcept {
-    state* connection = static_cast<stream*>(object)->state_.get();
-    detail::quietly(error, [&] { return begin(connection); });
-    if (!error) turn(*connection).keep();
-    return connection;
-  }
-  static void pass(void* object) noexcept {
-    auto* connection = static_cast<state*>(object);
-    state::pass(connection, turn(*connection));
-  }
-  static std::size_t move(void* object, std::span<std::byte> bytes,
-                          std::error_code& error) noexcept {
-    auto& connection = *static_cast<state*>(object);
-    return Writes ? connection.write(bytes, error) : connection.read(bytes, error);
-  }
+struct stream::half : detail::stream_half<half<Writes>, state, Writes> {
+  using detail::stream_half<half, state, Writes>::stream_half;
+  static half of(void* object) noexcept { return half(static_cast<stream*>(object)->state_.get()); }
   /// What the kernel moves, it does not seal.
-  static int descriptor(void*) noexcept { return -1; }
+  int kernel_descriptor() const noexcept { return -1; }
 
-  static constexpr detail::direction_calls calls{take, pass, move, descriptor};
+  /// Also throws std::logic_error if a fiber of another thread uses the other direction: OpenSSL's
+  /// connection is one for both.
+  std::int32_t begin() {
+    if (this->state()->queue(!Writes).taken_elsewhere()) this->state()->check_threads();
+    return detail::stream_half<half, state, Writes>::begin();
+  }
+
+  std::int32_t move(std::span<const std::byte> bytes) {
+    if (Writes) return result(this->state()->write(bytes, error_));
+    const std::span<std::byte> buffer(const_cast<std::byte*>(bytes.data()), bytes.size());
+    return result(this->state()->read(buffer, error_));
+  }
+  std::int32_t write_all(std::span<const std::byte> buffer) {
+    return this->in_turn([&] {
+      this->state()->write_all(buffer, error_);
+      return result(0);
+    });
+  }
+  std::int32_t end_writing() {
+    return this->in_turn([&] {
+      this->state()->end_writing(error_);
+      return result(0);
+    });
+  }
+
+  std::size_t check(std::int32_t result, const char* call, int) const {
+    if (result >= 0) return static_cast<std::size_t>(result);
+    const std::string action = std::string("TLS ") + call;
+    if (error_) this->state()->throw_error(error_, action);
+    return detail::check_result(result, action.c_str(), -1);
+  }
+  void refine(std::error_code& error) const noexcept {
+    if (error_) error = error_;
+  }
+
+ private:
+  /// OpenSSL moves at most a record at a time, so that a count fits.
+  std::int32_t result(std::size_t count) const noexcept {
+    return error_ ? -EIO : static_cast<std::int32_t>(count);
+  }
+
+  std::error_code error_;
 };
 
 stream::stream() noexcept = default;
@@ -120,60 +112,33 @@ stream stream::accept_over(detail::any_stream carrier, const server_context& tls
 }
 
 std::size_t stream::read(std::span<std::byte> buffer) {
-  state* connection = state_.get();
-  return moving<false>::throwing(connection, "TLS read", [&](std::error_code& error) {
-    return connection->read(buffer, error);
-  });
+  return detail::stream_read(half<false>(state_.get()), buffer);
 }
-
 std::size_t stream::read(std::span<std::byte> buffer, std::error_code& error) noexcept {
-  state* connection = state_.get();
-  return moving<false>::quietly(connection, error, [&](std::error_code& inner_error) {
-    return connection->read(buffer, inner_error);
-  });
+  return detail::stream_read(half<false>(state_.get()), buffer, error);
 }
 
 std::size_t stream::write(std::span<const std::byte> buffer) {
-  state* connection = state_.get();
-  return moving<true>::throwing(connection, "TLS write", [&](std::error_code& error) {
-    return connection->write(buffer, error);
-  });
+  return detail::stream_write(half<true>(state_.get()), buffer);
 }
-
 std::size_t stream::write(std::span<const std::byte> buffer, std::error_code& error) noexcept {
-  state* connection = state_.get();
-  return moving<true>::quietly(connection, error, [&](std::error_code& inner_error) {
-    return connection->write(buffer, inner_error);
-  });
+  return detail::stream_write(half<true>(state_.get()), buffer, error);
 }
 
 void stream::write_all(std::span<const std::byte> buffer) {
-  state* connection = state_.get();
-  moving<true>::throwing(connection, "TLS write_all", [&](std::error_code& error) {
-    connection->write_all(buffer, error);
-    return 0;
-  });
+  detail::stream_write_all(half<true>(state_.get()), buffer);
 }
-
 void stream::write_all(std::string_view text) {
   write_all(std::as_bytes(std::span(text)));
 }
-
 void stream::write_all(std::span<const std::byte> buffer, std::error_code& error) noexcept {
-  state* connection = state_.get();
-  moving<true>::quietly(connection, error, [&](std::error_code& inner_error) {
-    connection->write_all(buffer, inner_error);
-    return 0;
-  });
+  detail::stream_write_all(half<true>(state_.get()), buffer, error);
 }
 
 void stream::shutdown(int direction) {
-  state* connection = state_.get();
   if (direction != SHUT_RD) {
-    moving<true>::throwing(connection, "TLS shutdown", [&](std::error_code& error) {
-      connection->end_writing(error);
-      return 0;
-    });
+    detail::call_throwing(half<true>(state_.get()), "shutdown",
+                          [](half<true>& output) { return output.end_writing(); });
   }
   if (direction != SHUT_WR && state_ != nullptr) state_->below().shutdown(direction);
 }
@@ -229,11 +194,11 @@ int stream::native_handle() const noexcept {
 }
 
 detail::stream_direction stream::input_direction() noexcept {
-  return {this, &moving<false>::calls};
+  return {this, &detail::direction_of<half<false>>::calls};
 }
 
 detail::stream_direction stream::output_direction() noexcept {
-  return {this, &moving<true>::calls};
+  return {this, &detail::direction_of<half<true>>::calls};
 }
 
 }}}  // namespace motet::MOTET_ABI::tls

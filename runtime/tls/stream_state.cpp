@@ -225,20 +225,21 @@ void stream::state::send(std::error_code& error) noexcept {
 /// Sends what a fiber that reads has to answer, as an alert, and what an interrupted write has
 /// left. A fiber that writes sends it as well.
 void stream::state::send_unasked() noexcept {
-  if (write_queue.in_use() || write_queue.kept()) return;
+  detail::stream_queue& output = queue(true);
+  if (output.in_use() || output.kept()) return;
   std::error_code error;
   detail::quietly(error, [&] {
-    return net::take_turn(write_queue, "turn to write on fd", carrier_.native_handle());
+    return net::take_turn(output, "turn to write on fd", carrier_.native_handle());
   });
   if (error) return;
   send(error);
-  write_queue.pass();
+  output.pass();
 }
 
 /// A forked child has a copy of the connection, which goes on in its parent.
 void stream::state::send_close_notify() noexcept {
   if (detail::self() == nullptr || process_ != detail::this_process()) return;
-  if (!is_up_ || write_queue.in_use() || write_queue.kept()) return;
+  if (!is_up_ || queue(true).in_use() || queue(true).kept()) return;
   try {
     const detail::internal_shield safe;
     move_on_after(last_moment, [this] {

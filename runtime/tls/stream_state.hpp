@@ -15,7 +15,7 @@
 #include <string_view>
 #include <system_error>
 
-#include "io/stream_turns.hpp"
+#include "io/stream_calls.hpp"
 #include "tls/context.hpp"
 #include "tls/failure.hpp"
 #include "tls/memory_bio.hpp"
@@ -52,6 +52,7 @@ struct stream::state : detail::stream_turns<stream::state> {
   void send_close_notify() noexcept;
 
   SSL* get() const noexcept { return ssl_.get(); }
+  int descriptor() const noexcept { return carrier_.native_handle(); }
   detail::any_stream& below() noexcept { return carrier_; }
   /// Throws: `error`, with what is known of it; a pending interruption.
   [[noreturn]] void throw_error(const std::error_code& error, const std::string& action) const;

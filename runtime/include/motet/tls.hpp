@@ -195,7 +195,7 @@ class stream {
  private:
   struct state;
   template <bool Writes>
-  struct moving;
+  struct half;
 
   explicit stream(detail::owned<state> data) noexcept;
   static stream connect_over(detail::any_stream transport, const client_context& context,

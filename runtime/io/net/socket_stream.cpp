@@ -29,48 +29,32 @@ socket_stream::~socket_stream() {
 }
 
 std::size_t socket_stream::read(std::span<std::byte> buffer) {
-  here().deliver();
-  const int number = native_handle();  // the stream may be moved while the call waits
-  const std::int32_t result = state_ == nullptr ? -EBADF : state_->read(buffer);
-  return check_result(result, "read", number);
+  return stream_read(half<false>(state_.get()), buffer);
 }
-
 std::size_t socket_stream::read(std::span<std::byte> buffer, std::error_code& error) noexcept {
-  return quietly(error, [&] { return state_ == nullptr ? -EBADF : state_->read(buffer); });
+  return stream_read(half<false>(state_.get()), buffer, error);
 }
 
 std::size_t socket_stream::write(std::span<const std::byte> buffer) {
-  here().deliver();
-  const int number = native_handle();  // the stream may be moved while the call waits
-  const std::int32_t result = state_ == nullptr ? -EBADF : state_->write(buffer);
-  return check_result(result, "write", number);
+  return stream_write(half<true>(state_.get()), buffer);
 }
-
 std::size_t socket_stream::write(std::span<const std::byte> buffer,
                                  std::error_code& error) noexcept {
-  return quietly(error, [&] { return state_ == nullptr ? -EBADF : state_->write(buffer); });
+  return stream_write(half<true>(state_.get()), buffer, error);
 }
 
 void socket_stream::write_all(std::span<const std::byte> buffer) {
-  here().deliver();
-  const int number = native_handle();  // the stream may be moved while the call waits
-  const std::int32_t result = state_ == nullptr ? -EBADF : state_->write_all(buffer);
-  check_result(result, "write_all", number);
+  stream_write_all(half<true>(state_.get()), buffer);
 }
-
 void socket_stream::write_all(std::string_view text) {
   write_all(std::as_bytes(std::span(text)));
 }
-
 void socket_stream::write_all(std::span<const std::byte> buffer, std::error_code& error) noexcept {
-  quietly(error, [&] { return state_ == nullptr ? -EBADF : state_->write_all(buffer); });
+  stream_write_all(half<true>(state_.get()), buffer, error);
 }
 
 void socket_stream::writev_all(std::span<const iovec> buffers) {
-  here().deliver();
-  const int number = native_handle();  // the stream may be moved while the call waits
-  const std::int32_t result = state_ == nullptr ? -EBADF : state_->write_vectors(buffers);
-  check_result(result, "writev_all", number);
+  stream_writev_all(half<true>(state_.get()), buffers);
 }
 
 void socket_stream::shutdown(int direction) {
@@ -112,17 +96,21 @@ fd socket_stream::release() {
 }
 
 std::size_t socket_stream::send_message(msghdr& message) {
-  here().deliver();
-  const int number = native_handle();
-  const std::int32_t result = state_ == nullptr ? -EBADF : state_->send_message(message);
-  return check_result(result, "sendmsg", number);
+  return call_throwing(half<true>(state_.get()), "sendmsg",
+                       [&](half<true>& output) { return output.transfer_message(message); });
 }
 
 std::size_t socket_stream::receive_message(msghdr& message) {
-  here().deliver();
-  const int number = native_handle();
-  const std::int32_t result = state_ == nullptr ? -EBADF : state_->receive_message(message);
-  return check_result(result, "recvmsg", number);
+  return call_throwing(half<false>(state_.get()), "recvmsg",
+                       [&](half<false>& input) { return input.transfer_message(message); });
+}
+
+stream_direction socket_stream::input_direction() noexcept {
+  return {this, &direction_of<half<false>>::calls};
+}
+
+stream_direction socket_stream::output_direction() noexcept {
+  return {this, &direction_of<half<true>>::calls};
 }
 
 int socket_stream::native_handle() const noexcept {

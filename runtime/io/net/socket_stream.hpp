@@ -14,9 +14,7 @@
 #include "base/remote_closings.hpp"
 #include "core/thread_state.hpp"
 #include "io/io.hpp"
-#include "io/net/socket.hpp"
-#include "io/stream_turns.hpp"
-#include "io/vectors.hpp"
+#include "io/stream_calls.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
@@ -35,6 +33,8 @@ struct socket_stream::state : stream_turns<socket_stream::state> {
   bool travelled = false;     // the stream has been used on more than one thread
   bool expects_wait = false;  // the last read took all the data there was
 
+  int descriptor() const noexcept { return socket.get(); }
+
   /// The caller has the turn.
   operation prepare(verb kind, int flags) noexcept {
     const thread_state* thread = self();
@@ -46,74 +46,6 @@ struct socket_stream::state : stream_turns<socket_stream::state> {
     op.flags = flags;
     op.stream = number;
     return op;
-  }
-
-  /// Receives or sends at most `size` bytes; the caller has the turn.
-  std::int32_t move(verb kind, stream_queue& turn, const std::byte* buffer, std::size_t size) {
-    if (turn.closed()) return -EBADF;  // meanwhile
-    operation op = prepare(kind, kind == verb::send ? MSG_NOSIGNAL : 0);
-    op.buffer = const_cast<std::byte*>(buffer);
-    op.length = static_cast<std::uint32_t>(std::min(size, most_bytes));
-    if (kind == verb::send) return perform_now(op, "write on fd");
-    op.expects_wait = expects_wait;
-    const std::int32_t result = perform_now(op, "read on fd");
-    expects_wait = result > 0 && static_cast<std::uint32_t>(result) < op.length;
-    return result;
-  }
-
-  std::int32_t read(std::span<std::byte> buffer) {
-    if (buffer.empty()) return refused_by_pending() ? -ECANCELED : 0;  // it would wait for bytes
-    const net::stream_turn turn(read_queue, "turn to read on fd", socket.get());
-    if (turn.refusal() != 0) return turn.refusal();
-    return move(verb::recv, read_queue, buffer.data(), buffer.size());
-  }
-
-  std::int32_t write(std::span<const std::byte> buffer) {
-    const net::stream_turn turn(write_queue, "turn to write on fd", socket.get());
-    if (turn.refusal() != 0) return turn.refusal();
-    return move(verb::send, write_queue, buffer.data(), buffer.size());
-  }
-
-  std::int32_t write_all(std::span<const std::byte> buffer) {
-    const net::stream_turn turn(write_queue, "turn to write on fd", socket.get());
-    if (turn.refusal() != 0) return turn.refusal();
-    if (buffer.empty() && refused_by_pending()) return -ECANCELED;
-    while (!buffer.empty()) {
-      const std::int32_t count = move(verb::send, write_queue, buffer.data(), buffer.size());
-      if (count < 0) return count;
-      buffer = buffer.subspan(static_cast<std::size_t>(count));
-    }
-    return 0;
-  }
-
-  std::int32_t write_vectors(std::span<const iovec> buffers) {
-    const net::stream_turn turn(write_queue, "turn to write on fd", socket.get());
-    if (turn.refusal() != 0) return turn.refusal();
-    return move_vectors(buffers, [&](std::span<const iovec> part) -> std::int32_t {
-      if (write_queue.closed()) return -EBADF;  // meanwhile
-      msghdr message{};
-      message.msg_iov = const_cast<iovec*>(part.data());
-      message.msg_iovlen = part.size();
-      operation op = prepare(verb::sendmsg, MSG_NOSIGNAL);
-      op.message = &message;
-      return perform_now(op, "write on fd");
-    });
-  }
-
-  std::int32_t send_message(msghdr& message) {
-    const net::stream_turn turn(write_queue, "turn to write on fd", socket.get());
-    if (turn.refusal() != 0) return turn.refusal();
-    operation op = prepare(verb::sendmsg, MSG_NOSIGNAL);
-    op.message = &message;
-    return perform_now(op, "sendmsg on fd");
-  }
-
-  std::int32_t receive_message(msghdr& message) {
-    const net::stream_turn turn(read_queue, "turn to read on fd", socket.get());
-    if (turn.refusal() != 0) return turn.refusal();
-    operation op = prepare(verb::recvmsg, MSG_CMSG_CLOEXEC);
-    op.message = &message;
-    return perform_now(op, "recvmsg on fd");
   }
 
   /// Whether no other thread's backend may keep anything for the socket.
@@ -129,6 +61,63 @@ struct socket_stream::state : stream_turns<socket_stream::state> {
     if (thread_state* thread = self()) thread->calls.end_all_on(socket.get());
     const remote_closing guard;
     ::close(socket.release());
+  }
+};
+
+template <bool Writes>
+struct socket_stream::half : stream_half<half<Writes>, state, Writes> {
+  using stream_half<half, state, Writes>::stream_half;
+  static half of(void* stream) noexcept {
+    return half(static_cast<socket_stream*>(stream)->state_.get());
+  }
+  int kernel_descriptor() const noexcept { return this->descriptor(); }
+
+  /// Receives or sends, in the turn.
+  std::int32_t move(std::span<const std::byte> bytes) {
+    if (this->queue().closed()) return -EBADF;  // meanwhile
+    state& data = *this->state();
+    operation op = data.prepare(Writes ? verb::send : verb::recv, Writes ? MSG_NOSIGNAL : 0);
+    op.buffer = const_cast<std::byte*>(bytes.data());
+    op.length = static_cast<std::uint32_t>(std::min(bytes.size(), most_bytes));
+    if (Writes) return perform_now(op, "write on fd");
+    op.expects_wait = data.expects_wait;
+    const std::int32_t result = perform_now(op, "read on fd");
+    data.expects_wait = result > 0 && static_cast<std::uint32_t>(result) < op.length;
+    return result;
+  }
+
+  std::int32_t read(std::span<std::byte> buffer) {
+    if (buffer.empty()) return refused_by_pending() ? -ECANCELED : 0;  // it would wait for bytes
+    return this->in_turn([&] { return move(buffer); });
+  }
+
+  std::int32_t write_all(std::span<const std::byte> buffer) {
+    return this->in_turn([&]() -> std::int32_t {
+      if (buffer.empty()) return refused_by_pending() ? -ECANCELED : 0;
+      return move_whole(buffer, [&](std::span<const std::byte> part) { return move(part); });
+    });
+  }
+
+  std::int32_t move_part(std::span<const iovec> buffers) {
+    if (this->queue().closed()) return -EBADF;  // meanwhile
+    msghdr message{};
+    message.msg_iov = const_cast<iovec*>(buffers.data());
+    message.msg_iovlen = buffers.size();
+    return move_message(message, MSG_NOSIGNAL, "write on fd");
+  }
+
+  std::int32_t transfer_message(msghdr& message) {
+    return this->in_turn([&] {
+      return Writes ? move_message(message, MSG_NOSIGNAL, "sendmsg on fd")
+                    : move_message(message, MSG_CMSG_CLOEXEC, "recvmsg on fd");
+    });
+  }
+
+ private:
+  std::int32_t move_message(msghdr& message, int flags, const char* call) {
+    operation op = this->state()->prepare(Writes ? verb::sendmsg : verb::recvmsg, flags);
+    op.message = &message;
+    return perform_now(op, call);
   }
 };
 

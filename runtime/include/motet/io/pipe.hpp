@@ -96,7 +96,9 @@ class pipe {
 
  private:
   struct end;
-  void close(detail::owned<end>& side);
+  template <bool Writes>
+  struct half;
+  void close(detail::owned<end>& closing);
 
   detail::owned<end> read_end_;
   detail::owned<end> write_end_;

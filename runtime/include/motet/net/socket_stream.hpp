@@ -91,7 +91,7 @@ class socket_stream {
 
  private:
   template <bool Writes>
-  struct moving;
+  struct half;
 
   owned<state> state_;
 };
