@@ -2,13 +2,12 @@
 // A queue between fibers and threads: some push items, others pop them, each in order of arrival.
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <iterator>
-#include <limits>
 #include <memory>
 #include <motet/base/errors.hpp>
-#include <motet/detail/base/item_queue.hpp>
+#include <motet/detail/sync/channel_queue.hpp>
+#include <motet/detail/sync/channel_store.hpp>
 #include <motet/detail/sync/wait_list.hpp>
 #include <motet/sync/pop_iterator.hpp>
 #include <mutex>
@@ -32,11 +31,8 @@ struct channel_stats {
 
 namespace detail {
 
-[[noreturn]] void throw_channel_closed();
-[[noreturn]] void refuse_capacity();
-
-template <typename T, typename Sharing>
-class basic_channel {
+template <typename T, typename Sharing, typename Store = fifo_store<T>>
+class basic_channel : public channel_queue<T, Sharing, Store> {
   static_assert(std::is_object_v<T> && std::is_nothrow_move_constructible_v<T>,
                 "what goes through a channel is moved, and moving it must not throw");
 
@@ -48,19 +44,11 @@ class basic_channel {
   /// to `capacity` items. It allocates memory as items arrive, and keeps it; see reserve(). Items
   /// are moved in and out under the channel's lock.
   /// Throws: std::invalid_argument for more items than memory can hold.
-  explicit basic_channel(std::size_t capacity = 0) : capacity_(capacity) {
-    if (capacity > most_items) refuse_capacity();
-    items_.keep_for(capacity);
-  }
+  explicit basic_channel(std::size_t capacity = 0) : base(checked(capacity)) {}
   /// As many items as memory holds; a push never waits.
-  explicit basic_channel(unbounded_t) : capacity_(unlimited) {}
-  basic_channel(const basic_channel&) = delete;
-  basic_channel& operator=(const basic_channel&) = delete;
+  explicit basic_channel(unbounded_t) : base(Store::unlimited) {}
   /// Not a switchpoint. Waits that are still open throw std::logic_error.
-  ~basic_channel() {
-    givers_.detach_all(sharing_);
-    takers_.detach_all(sharing_);
-  }
+  ~basic_channel() = default;
 
   /// Hands `item` to the pop() that has waited longest, or leaves it in the channel, waiting for
   /// room. If push() throws, the caller keeps `item`.
@@ -71,14 +59,14 @@ class basic_channel {
     thread_core* thread = Sharing::enter();
     sharing_.lock();
     do {
-      const answer result = give(item, thread);
+      const auto result = this->send(item, thread);
       if (result == answer::done) [[likely]]
         return;
       if (result == answer::closed) throw_channel_closed();
     } while (sharing_.becomes_fiber(thread));
     single_wait node("push to a channel", this, thread, Sharing::shared);
     node.slot = std::addressof(item);
-    givers_.push_back(node);
+    senders_.push_back(node);
     sharing_.unlock();
     wait_on(sharing_, node);
     if (node.refused) throw_channel_closed();
@@ -94,14 +82,7 @@ class basic_channel {
   /// Returns: false if push() would wait; the caller keeps `item`.
   /// Not a switchpoint.
   /// Throws: channel_closed; std::bad_alloc.
-  bool try_push(T&& item) {
-    thread_core* thread = self_core();
-    sharing_.lock();
-    const answer result = give(item, thread);
-    if (result == answer::closed) throw_channel_closed();
-    if (result == answer::wait) sharing_.unlock();
-    return result == answer::done;
-  }
+  bool try_push(T&& item) { return this->try_send(item, self_core()); }
   /// The same for an item that is copied.
   /// Not a switchpoint.
   bool try_push(const T& item) {
@@ -119,12 +100,12 @@ class basic_channel {
     std::optional<T> item;
     sharing_.lock();
     do {
-      if (take(item, thread) != answer::wait) [[likely]]
+      if (this->receive(item, thread) != answer::wait) [[likely]]
         return item;
     } while (sharing_.becomes_fiber(thread));
     single_wait node("pop from a channel", this, thread, Sharing::shared);
     node.slot = std::addressof(item);
-    takers_.push_back(node);
+    receivers_.push_back(node);
     sharing_.unlock();
     wait_on(sharing_, node);
     return item;
@@ -135,8 +116,7 @@ class basic_channel {
   /// Not a switchpoint.
   std::optional<T> try_pop() {
     std::optional<T> item;
-    sharing_.lock();
-    if (take(item, self_core()) == answer::wait) sharing_.unlock();
+    this->try_receive(item, self_core());
     return item;
   }
 
@@ -149,7 +129,7 @@ class basic_channel {
     wake_list waiters;
     sharing_.lock();
     closed_ = true;
-    for (wait_list* list : {&givers_, &takers_}) {
+    for (wait_list* list : {&senders_, &receivers_}) {
       while (wait_node* next = list->choose(thread)) {
         next->refused = true;
         waiters.add(*next);
@@ -173,14 +153,11 @@ class basic_channel {
   /// Not a switchpoint.
   /// Throws: std::bad_alloc; std::invalid_argument for more items than memory can hold.
   void reserve(std::size_t count) {
-    if (capacity_ == 0) return;
-    if (count > most_items) refuse_capacity();
     for (;;) {
-      auto room = items_.make_room();  // allocated, and the rest freed, without the lock
+      auto memory = Store::allocate();  // and the rest freed, without the lock
       const std::lock_guard lock(sharing_);
-      const std::size_t chunks = std::min(count, capacity_ - items_.size());
-      if (items_.keeps_room_for(chunks + spare_chunks() * items_.chunk_size)) return;
-      items_.add(std::move(room));
+      if (store_.is_ready_for(count)) return;
+      store_.add(std::move(memory));
     }
   }
 
@@ -188,12 +165,12 @@ class basic_channel {
   /// Not a switchpoint.
   std::size_t size() {
     const std::lock_guard lock(sharing_);
-    return items_.size();
+    return store_.size();
   }
   /// Returns: the channel's state; takes time linear in the number of waiters. Not a switchpoint.
   channel_stats stats() {
     const std::lock_guard lock(sharing_);
-    return {items_.size(), givers_.size(), takers_.size(), closed_};
+    return {store_.size(), senders_.size(), receivers_.size(), closed_};
   }
 
   /// Pops until the channel is closed and empty.
@@ -203,78 +180,19 @@ class basic_channel {
   std::default_sentinel_t end() const noexcept { return {}; }
 
  private:
-  template <typename, typename>
-  friend struct pop_case;
-  template <typename, typename>
-  friend struct push_case;
+  using base = channel_queue<T, Sharing, Store>;
+  using base::closed_;
+  using base::receivers_;
+  using base::senders_;
+  using base::sharing_;
+  using base::store_;
+  using typename base::answer;
 
-  static constexpr std::size_t unlimited = std::numeric_limits<std::size_t>::max();
-  static constexpr std::size_t most_items = std::numeric_limits<std::ptrdiff_t>::max() / sizeof(T);
-
-  enum class answer { done, closed, wait };
-
-  /// A pop from a full channel moves in the item of a waiting push(), and that must not fail.
-  std::size_t spare_chunks() const noexcept { return capacity_ == unlimited ? 0 : 1; }
-
-  /// Called under the lock, which is released unless the answer is to wait.
-  [[gnu::always_inline]] answer give(T& item, thread_core* thread) {
-    wait_node* taker = takers_.choose(thread);
-    if (taker == nullptr) return keep(item, thread);
-    sharing_.unlock();
-    static_cast<std::optional<T>*>(taker->slot)->emplace(std::move(item));
-    taker->owner->notify(thread);
-    return answer::done;
+  /// Throws: std::invalid_argument for the number that stands for no limit.
+  static std::size_t checked(std::size_t capacity) {
+    if (capacity == Store::unlimited) refuse_capacity();
+    return capacity;
   }
-
-  [[gnu::noinline]] answer keep(T& item, thread_core* thread) {
-    if (closed_) {
-      sharing_.unlock();
-      return answer::closed;
-    }
-    if (items_.size() >= capacity_) return answer::wait;
-    if (items_.lacks_room(spare_chunks())) [[unlikely]] {
-      make_room();
-      return give(item, thread);  // a pop() may have come meanwhile
-    }
-    items_.push(std::move(item));
-    sharing_.unlock();
-    return answer::done;
-  }
-
-  /// Nothing is allocated under the lock.
-  [[gnu::noinline]] void make_room() {
-    sharing_.unlock();
-    auto room = items_.make_room();
-    sharing_.lock();
-    items_.add(std::move(room));
-  }
-
-  /// Called under the lock, which is released unless the answer is to wait.
-  [[gnu::always_inline]] answer take(std::optional<T>& item, thread_core* thread) {
-    if (items_.size() > 0) return take_kept(item, thread);
-    wait_node* giver = givers_.choose(thread);
-    if (giver == nullptr && !closed_) return answer::wait;
-    sharing_.unlock();
-    if (giver == nullptr) return answer::closed;
-    item.emplace(std::move(*static_cast<T*>(giver->slot)));
-    giver->owner->notify(thread);
-    return answer::done;
-  }
-
-  [[gnu::noinline]] answer take_kept(std::optional<T>& item, thread_core* thread) {
-    typename item_queue<T>::room chunk = items_.pop(item);  // freed without the lock
-    wait_node* giver = givers_.choose(thread);
-    if (giver != nullptr) items_.push(std::move(*static_cast<T*>(giver->slot)));
-    sharing_.unlock();
-    if (giver != nullptr) giver->owner->notify(thread);
-    return answer::done;
-  }
-
-  Sharing sharing_;
-  bool closed_ = false;
-  const std::size_t capacity_;
-  item_queue<T> items_;
-  wait_list givers_, takers_;  // at least one of the two is empty
 };
 
 }  // namespace detail

@@ -26,33 +26,23 @@ void close_with_end(Channel& channel, bool drops) noexcept {
   }
 }
 
-template <typename T, typename Sharing>
-struct sending_end {
-  using channel = basic_channel<T, Sharing>;
-  explicit sending_end(std::shared_ptr<channel> target_channel) noexcept
-      : target(std::move(target_channel)) {}
-  sending_end(const sending_end&) = delete;
-  sending_end& operator=(const sending_end&) = delete;
-  ~sending_end() { close_with_end(*target, false); }
-  const std::shared_ptr<channel> target;
-};
-
-template <typename T, typename Sharing>
-struct receiving_end {
-  using channel = basic_channel<T, Sharing>;
-  explicit receiving_end(std::shared_ptr<channel> source_channel) noexcept
-      : source(std::move(source_channel)) {}
-  receiving_end(const receiving_end&) = delete;
-  receiving_end& operator=(const receiving_end&) = delete;
-  ~receiving_end() { close_with_end(*source, true); }
-  const std::shared_ptr<channel> source;
+/// Shared by the copies of a sender, or of a receiver, which drops the items that nobody can pop.
+template <typename T, typename Sharing, bool Receives>
+struct channel_end {
+  using channel_type = basic_channel<T, Sharing>;
+  explicit channel_end(std::shared_ptr<channel_type> source) noexcept
+      : channel(std::move(source)) {}
+  channel_end(const channel_end&) = delete;
+  channel_end& operator=(const channel_end&) = delete;
+  ~channel_end() { close_with_end(*channel, Receives); }
+  const std::shared_ptr<channel_type> channel;
 };
 
 /// Returns: the channel of an end.
 template <typename End>
 auto& channel_of(const End& end) {
   if (end.handle_ == nullptr) refuse_empty_end();
-  return end.channel();
+  return *end.handle_->channel;
 }
 
 template <typename T, typename Sharing>
@@ -83,9 +73,8 @@ class basic_sender {
   friend auto& channel_of(const End& end);
   template <typename U, typename S, typename... Capacity>
   friend auto make_ends(Capacity... capacity);
-  auto& channel() const noexcept { return *handle_->target; }
 
-  std::shared_ptr<sending_end<T, Sharing>> handle_;
+  std::shared_ptr<channel_end<T, Sharing, false>> handle_;
 };
 
 template <typename T, typename Sharing>
@@ -119,17 +108,16 @@ class basic_receiver {
   friend auto& channel_of(const End& end);
   template <typename U, typename S, typename... Capacity>
   friend auto make_ends(Capacity... capacity);
-  auto& channel() const noexcept { return *handle_->source; }
 
-  std::shared_ptr<receiving_end<T, Sharing>> handle_;
+  std::shared_ptr<channel_end<T, Sharing, true>> handle_;
 };
 
 template <typename T, typename Sharing, typename... Capacity>
 auto make_ends(Capacity... capacity) {
   const auto channel = std::make_shared<basic_channel<T, Sharing>>(capacity...);
   std::pair<basic_sender<T, Sharing>, basic_receiver<T, Sharing>> ends;
-  ends.first.handle_ = std::make_shared<sending_end<T, Sharing>>(channel);
-  ends.second.handle_ = std::make_shared<receiving_end<T, Sharing>>(channel);
+  ends.first.handle_ = std::make_shared<channel_end<T, Sharing, false>>(channel);
+  ends.second.handle_ = std::make_shared<channel_end<T, Sharing, true>>(channel);
   return ends;
 }
 

@@ -85,9 +85,9 @@ std::size_t select_in(bool as_they_are, Cases& cases) {
 /// A branch that pops from `source` and then calls `handler(std::optional<T>)`, or `handler()`. The
 /// optional is empty if the channel is closed and empty.
 /// Not a switchpoint.
-template <typename T, typename Sharing, typename F = detail::nothing_to_do>
-auto on_pop(detail::basic_channel<T, Sharing>& source, F handler = {}) {
-  using branch = detail::pop_case<T, Sharing>;
+template <typename T, typename Sharing, typename Store, typename F = detail::nothing_to_do>
+auto on_pop(detail::basic_channel<T, Sharing, Store>& source, F handler = {}) {
+  using branch = detail::pop_case<T, Sharing, Store>;
   return detail::select_case<branch, F>{branch(source), std::move(handler)};
 }
 
@@ -102,10 +102,10 @@ auto on_pop(const detail::basic_receiver<T, Sharing>& source, F handler = {}) {
 /// A branch that pushes `item` to `destination` and then calls `handler()`. Unless the branch is
 /// taken, the caller keeps `item`. If the channel is closed, select() throws channel_closed.
 /// Not a switchpoint.
-template <typename T, typename Sharing, typename F = detail::nothing_to_do>
-auto on_push(detail::basic_channel<T, Sharing>& destination, std::type_identity_t<T>&& item,
+template <typename T, typename Sharing, typename Store, typename F = detail::nothing_to_do>
+auto on_push(detail::basic_channel<T, Sharing, Store>& destination, std::type_identity_t<T>&& item,
              F handler = {}) {
-  using branch = detail::push_case<T, Sharing>;
+  using branch = detail::push_case<T, Sharing, Store>;
   return detail::select_case<branch, F>{branch(destination, item), std::move(handler)};
 }
 

@@ -5,39 +5,27 @@
 #include <memory>
 #include <motet/detail/sync/select_branch.hpp>
 #include <motet/sync/channel.hpp>
-#include <mutex>
 #include <optional>
 #include <type_traits>
 #include <utility>
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
-template <typename T, typename Sharing>
+template <typename T, typename Sharing, typename Store>
 struct pop_case final : select_branch {
-  explicit pop_case(basic_channel<T, Sharing>& source) noexcept
-      : select_branch(Sharing::shared), channel(source) {}
+  using queue = channel_queue<T, Sharing, Store>;
+
+  explicit pop_case(queue& source) noexcept : select_branch(Sharing::shared), channel(source) {}
   pop_case(pop_case&& other) noexcept : select_branch(other), channel(other.channel) {}
 
   void begin() noexcept { item.reset(); }
 
-  bool proceeds(thread_core& thread) override {
-    channel.sharing_.lock();
-    if (channel.take(item, &thread) != answer::wait) return true;
-    channel.sharing_.unlock();
-    return false;
-  }
+  bool proceeds(thread_core& thread) override { return channel.try_receive(item, &thread); }
   bool enter(thread_core&) override {
-    const std::lock_guard lock(channel.sharing_);
-    if (channel.items_.size() > 0 || channel.closed_ || channel.givers_.others_wait(*owner)) {
-      return true;
-    }
     slot = std::addressof(item);
-    channel.takers_.push_back(*this);
-    return false;
+    return channel.enter_receiver(*this);
   }
-  void leave_list() noexcept override {
-    detail::leave(channel.sharing_, *this, [] {});
-  }
+  void leave_list() noexcept override { channel.leave(*this); }
 
   template <typename F>
   void call(F& handler) {
@@ -51,14 +39,15 @@ struct pop_case final : select_branch {
     }
   }
 
-  using answer = typename basic_channel<T, Sharing>::answer;
-  basic_channel<T, Sharing>& channel;
+  queue& channel;
   std::optional<T> item;
 };
 
-template <typename T, typename Sharing>
+template <typename T, typename Sharing, typename Store>
 struct push_case final : select_branch {
-  push_case(basic_channel<T, Sharing>& destination, T& source) noexcept
+  using queue = channel_queue<T, Sharing, Store>;
+
+  push_case(queue& destination, T& source) noexcept
       : select_branch(Sharing::shared), channel(destination), item(source) {
     slot = std::addressof(item);
   }
@@ -66,32 +55,14 @@ struct push_case final : select_branch {
     enabled = other.enabled;
   }
 
-  bool proceeds(thread_core& thread) override {
-    channel.sharing_.lock();
-    const answer result = channel.give(item, &thread);
-    if (result == answer::closed) throw_channel_closed();
-    if (result == answer::done) return true;
-    channel.sharing_.unlock();
-    return false;
-  }
-  bool enter(thread_core&) override {
-    const std::lock_guard lock(channel.sharing_);
-    if (channel.items_.size() < channel.capacity_ || channel.closed_ ||
-        channel.takers_.others_wait(*owner)) {
-      return true;
-    }
-    channel.givers_.push_back(*this);
-    return false;
-  }
-  void leave_list() noexcept override {
-    detail::leave(channel.sharing_, *this, [] {});
-  }
+  bool proceeds(thread_core& thread) override { return channel.try_send(item, &thread); }
+  bool enter(thread_core&) override { return channel.enter_sender(*this); }
+  void leave_list() noexcept override { channel.leave(*this); }
   void finish() override {
     if (refused) throw_channel_closed();
   }
 
-  using answer = typename basic_channel<T, Sharing>::answer;
-  basic_channel<T, Sharing>& channel;
+  queue& channel;
   T& item;
 };
 

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: MIT
+// The items in a channel, in order of arrival, and how many fit.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <limits>
+#include <motet/detail/base/item_queue.hpp>
+#include <optional>
+#include <utility>
+
+namespace motet { inline namespace MOTET_ABI { namespace detail {
+
+[[noreturn]] void refuse_capacity();
+
+/// What a channel asks of its store. Every call but allocate() is under the channel's lock, where
+/// nothing is allocated or freed: a push takes what add() has given, and a pop returns what its
+/// caller is to free.
+template <typename T>
+class fifo_store {
+ public:
+  using memory = typename item_queue<T>::room;
+  static constexpr std::size_t unlimited = std::numeric_limits<std::size_t>::max();
+
+  /// Throws: std::invalid_argument for more items than memory can hold.
+  explicit fifo_store(std::size_t capacity) : capacity_(capacity) {
+    if (capacity == unlimited) return;
+    check(capacity);
+    items_.keep_for(capacity);
+  }
+
+  std::size_t size() const noexcept { return items_.size(); }
+  bool full() const noexcept { return items_.size() >= capacity_; }
+
+  /// The store must not be full, nor need memory.
+  void push(T&& item) noexcept { items_.push(std::move(item)); }
+  /// The store must not be empty.
+  memory pop(std::optional<T>& item) noexcept { return items_.pop(item); }
+
+  /// Returns: whether push() must be preceded by add(). Besides, a pop from a full channel moves in
+  ///          the item of a waiting push(), and that must not fail.
+  bool needs_memory() const noexcept { return items_.lacks_room(spare_chunks()); }
+  /// Throws: std::bad_alloc.
+  static memory allocate() { return item_queue<T>::make_room(); }
+  void add(memory chunk) noexcept { items_.add(std::move(chunk)); }
+
+  /// Returns: whether the next `count` items, as far as they fit, need no memory.
+  /// Throws: std::invalid_argument as the constructor.
+  bool is_ready_for(std::size_t count) {
+    if (capacity_ == 0) return true;
+    check(count);
+    const std::size_t remaining = std::min(count, capacity_ - items_.size());
+    return items_.keeps_room_for(remaining + spare_chunks() * items_.chunk_size);
+  }
+
+ private:
+  static void check(std::size_t count) {
+    constexpr std::size_t most_items = std::numeric_limits<std::ptrdiff_t>::max() / sizeof(T);
+    if (count > most_items) refuse_capacity();
+  }
+  std::size_t spare_chunks() const noexcept { return capacity_ == unlimited ? 0 : 1; }
+
+  const std::size_t capacity_;
+  item_queue<T> items_;
+};
+
+}}}  // namespace motet::MOTET_ABI::detail

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: MIT
+// A channel with a store of another kind: the waits, the hand-over and select() are the channel's.
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <motet/motet.hpp>
+#include <motet/sync/channel.hpp>
+#include <motet/sync/select.hpp>
+#include <optional>
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+#include "catch.hpp"
+#include "settle.hpp"
+#include "support.hpp"
+
+using namespace motet;
+using namespace std::chrono_literals;
+using testing::settle;
+
+namespace {
+
+/// Pops the largest item first. Its memory is a vector with capacity for one item more.
+template <typename T>
+class largest_first {
+ public:
+  using memory = std::vector<T>;
+  static constexpr std::size_t unlimited = static_cast<std::size_t>(-1);
+
+  explicit largest_first(std::size_t capacity) : capacity_(capacity) {}
+  std::size_t size() const noexcept { return items_.size(); }
+  bool full() const noexcept { return items_.size() >= capacity_; }
+  bool needs_memory() const noexcept { return items_.capacity() < 64; }
+  static memory allocate() {
+    memory fresh;
+    fresh.reserve(64);
+    return fresh;
+  }
+  void add(memory fresh) noexcept {
+    for (T& item : items_) fresh.push_back(std::move(item));
+    items_ = std::move(fresh);
+  }
+  void push(T&& item) noexcept {
+    items_.push_back(std::move(item));
+    std::push_heap(items_.begin(), items_.end());
+  }
+  memory pop(std::optional<T>& item) noexcept {
+    std::pop_heap(items_.begin(), items_.end());
+    item.emplace(std::move(items_.back()));
+    items_.pop_back();
+    return {};
+  }
+  bool is_ready_for(std::size_t count) {
+    if (count > 64) throw std::invalid_argument("largest_first: 64 items are the limit");
+    return items_.capacity() >= 64;
+  }
+
+ private:
+  const std::size_t capacity_;
+  std::vector<T> items_;
+};
+
+struct shared_form {
+  using channel = detail::basic_channel<int, detail::shared_policy, largest_first<int>>;
+};
+struct local_form {
+  using channel = detail::basic_channel<int, detail::local_policy, largest_first<int>>;
+};
+
+}  // namespace
+
+#define FORMS shared_form, local_form
+
+TEMPLATE_TEST_CASE("basic_channel::pop() returns items in the order of the store", "[channel]",
+                   FORMS) {
+  run([] {
+    typename TestType::channel numbers(8);
+    for (const int number : {3, 9, 1, 7}) numbers.push(number);
+    CHECK(numbers.size() == 4);
+    CHECK(numbers.pop() == 9);
+    CHECK(numbers.pop() == 7);
+    numbers.push(8);
+    CHECK(numbers.try_pop() == 8);
+    numbers.close();
+    std::vector<int> remaining;
+    for (const int number : numbers) remaining.push_back(number);
+    CHECK(remaining == std::vector{3, 1});
+  });
+}
+
+TEMPLATE_TEST_CASE("basic_channel::push() moves into a full store of another kind after a pop",
+                   "[channel]", FORMS) {
+  run([] {
+    typename TestType::channel numbers(2);
+    numbers.push(5);
+    numbers.push(4);
+    CHECK_FALSE(numbers.try_push(6));
+    auto producer = spin([&] { numbers.push(6); });
+    settle();
+    CHECK(numbers.stats().pushing == 1);
+    CHECK(numbers.pop() == 5);
+    producer.await();
+    CHECK(numbers.pop() == 6);
+    CHECK(numbers.pop() == 4);
+  });
+}
+
+TEMPLATE_TEST_CASE("select() waits on a channel with a store of another kind", "[channel][select]",
+                   FORMS) {
+  run([] {
+    typename TestType::channel numbers(1);
+    std::optional<int> popped;
+    auto producer = spin([&] {
+      settle();
+      numbers.push(2);
+    });
+    CHECK(select(on_pop(numbers, [&](std::optional<int> number) { popped = number; }),
+                 on_timeout(10s)) == 0);
+    CHECK(popped == 2);
+    producer.await();
+
+    numbers.push(1);
+    auto consumer = spin([&] {
+      settle();
+      popped = numbers.pop();
+    });
+    CHECK(select(on_push(numbers, 3), on_timeout(10s)) == 0);
+    consumer.await();
+    CHECK(popped == 1);
+    CHECK(numbers.pop() == 3);
+    CHECK(select(on_pop(numbers), on_timeout(1ms)) == 1);
+  });
+}
+
+TEMPLATE_TEST_CASE("basic_channel::reserve() asks its store", "[channel]", FORMS) {
+  run([] {
+    typename TestType::channel numbers(8);
+    numbers.reserve(8);
+    CHECK_THROWS_AS(numbers.reserve(65), std::invalid_argument);
+    numbers.push(1);
+    CHECK(numbers.pop() == 1);
+  });
+}
