@@ -62,6 +62,20 @@ void note_poll(thread_state& thread, std::size_t runnable_before) noexcept {
   tell(thread, thread.runnable() - runnable_before);
 }
 
+/// Called after the mailbox has announced it.
+inline void sleep(thread_state& thread, backend::time_point deadline,
+                  completions& ended_operations) noexcept {
+  const bool noted = is_noted(thread);
+  if (noted) [[unlikely]]
+    note_sleep(thread);
+  awake_thread::sleep();
+  thread.kernel().poll(deadline, ended_operations);
+  awake_thread::wake();
+  if (noted) [[unlikely]]
+    note_awake(thread);
+  thread.mail().awake();
+}
+
 }  // namespace
 
 void thread_state::tick_now() noexcept {
@@ -137,20 +151,13 @@ void thread_state::poll(bool wait) noexcept {
   auto deadline = backend::time_point::min();
   if (wait)
     deadline = time.empty() ? idle.look_again_at() : time.end_of_sleep(idle.look_again_at());
-  wait = deadline != backend::time_point::min();
-  if (wait && !mail_->announce_sleep(jobs.may_come() && !lasting_pending())) return;
+  const bool sleeps = deadline != backend::time_point::min();
+  if (sleeps && !mail_->announce_sleep(jobs.may_come() && !lasting_pending())) return;
   const bool noted = is_noted(*this);
   const std::size_t runnable_before = queue_.size();
   completions ended_operations;
-  if (wait) {
-    if (noted) [[unlikely]]
-      note_sleep(*this);
-    awake_thread::sleep();
-    kernel_->poll(deadline, ended_operations);
-    awake_thread::wake();
-    if (noted) [[unlikely]]
-      note_awake(*this);
-    mail_->awake();
+  if (sleeps) {
+    sleep(*this, deadline, ended_operations);
     if (mail_->filled()) adaptive_spin_.learn(schedule.polled_at());
   } else {
     kernel_->poll(deadline, ended_operations);
@@ -158,7 +165,7 @@ void thread_state::poll(bool wait) noexcept {
   if (noted && recorded_) [[unlikely]]
     recording->woken_by(trace::cause::operation);
   while (operation* op = ended_operations.pop()) calls.complete(*op);
-  keep_time(wait);
+  keep_time(sleeps);
   if (noted) [[unlikely]]
     note_poll(*this, runnable_before);
   schedule.polled(queue_.size());
