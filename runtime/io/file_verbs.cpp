@@ -2,13 +2,8 @@
 // See motet/io/file_verbs.hpp: the calls on files.
 #include <limits.h>
 
-#include <algorithm>
-#include <cerrno>
-#include <motet/base/errors.hpp>
 #include <motet/io/file_verbs.hpp>
-#include <stdexcept>
 
-#include "core/thread_state.hpp"
 #include "io/io.hpp"
 
 namespace motet { inline namespace MOTET_ABI {
@@ -22,156 +17,112 @@ operation on_file(verb kind, int fd) {
   return op;
 }
 
-operation placed(verb kind, int fd, std::span<const std::byte> buffer, off_t offset) {
-  operation op = transfer(kind, fd, buffer);
-  op.offset = static_cast<std::uint64_t>(offset);
-  return op;
+/// The kernel takes an offset of -1 for the position of the descriptor.
+refusal refusal_of(off_t number) noexcept {
+  return number < 0 ? refusal::invalid : refusal::none;
 }
 
-operation placed(verb kind, int fd, std::span<const iovec> buffers, off_t offset) {
+io_call positioned(verb kind, const char* name, int fd, std::span<const std::byte> buffer,
+                   off_t offset) {
+  operation op = transfer(kind, fd, buffer);
+  op.offset = static_cast<std::uint64_t>(offset);
+  return {op, name, refusal_of(offset)};
+}
+
+io_call positioned(verb kind, const char* name, int fd, std::span<const iovec> buffers,
+                   off_t offset) {
   operation op = on_file(kind, fd);
   op.vectors = buffers.data();
   op.length = static_cast<std::uint32_t>(buffers.size());
   op.offset = static_cast<std::uint64_t>(offset);
-  return op;
+  return {op, name, buffers.size() > IOV_MAX ? refusal::too_many_buffers : refusal_of(offset)};
 }
 
-operation synchronisation(int fd, int flags) {
+io_call synchronisation(const char* name, int fd, int flags) {
   operation op = on_file(verb::fsync, fd);
   op.flags = flags;
-  return op;
+  return {op, name};
 }
 
-operation allocation(int fd, int mode, off_t offset, off_t size) {
+io_call allocation(int fd, int mode, off_t offset, off_t size) {
   operation op = on_file(verb::fallocate, fd);
   op.length = static_cast<std::uint32_t>(mode);
   op.offset = static_cast<std::uint64_t>(offset);
   op.size = static_cast<std::uint64_t>(size);
-  return op;
+  return {op, "fallocate"};
 }
 
-operation truncation(int fd, off_t size) {
+io_call truncation(int fd, off_t size) {
   operation op = on_file(verb::ftruncate, fd);
   op.offset = static_cast<std::uint64_t>(size);
-  return op;
-}
-
-/// The kernel takes -1 for the position of the descriptor.
-void check_offset(off_t offset, const char* call, int fd) {
-  if (offset < 0) throw_errno(EINVAL, call, fd);
-}
-
-void check_count(std::span<const iovec> buffers) {
-  if (buffers.size() > IOV_MAX) throw std::invalid_argument("more than IOV_MAX buffers were given");
-}
-
-/// Returns: `bad`, with the error set.
-bool refused(bool bad, std::error_code& error) noexcept {
-  if (bad) error = std::make_error_code(std::errc::invalid_argument);
-  return bad;
+  return {op, "ftruncate", refusal_of(size)};
 }
 
 }}  // namespace detail
 
 namespace io {
 
-using detail::perform_ec;
-using detail::perform_throwing;
+using detail::perform;
+using detail::positioned;
 
 std::size_t pread(int fd, std::span<std::byte> buffer, off_t offset) {
-  detail::check_offset(offset, "pread", fd);
-  operation op = detail::placed(verb::pread, fd, buffer, offset);
-  return perform_throwing(op, "pread");
+  return perform(positioned(verb::pread, "pread", fd, buffer, offset));
 }
-
 std::size_t pread(int fd, std::span<std::byte> buffer, off_t offset,
                   std::error_code& error) noexcept {
-  if (detail::refused(offset < 0, error)) return 0;
-  operation op = detail::placed(verb::pread, fd, buffer, offset);
-  return perform_ec(op, "pread", error);
+  return perform(positioned(verb::pread, "pread", fd, buffer, offset), error);
 }
 
 std::size_t pwrite(int fd, std::span<const std::byte> buffer, off_t offset) {
-  detail::check_offset(offset, "pwrite", fd);
-  operation op = detail::placed(verb::pwrite, fd, buffer, offset);
-  return perform_throwing(op, "pwrite");
+  return perform(positioned(verb::pwrite, "pwrite", fd, buffer, offset));
 }
-
 std::size_t pwrite(int fd, std::span<const std::byte> buffer, off_t offset,
                    std::error_code& error) noexcept {
-  if (detail::refused(offset < 0, error)) return 0;
-  operation op = detail::placed(verb::pwrite, fd, buffer, offset);
-  return perform_ec(op, "pwrite", error);
+  return perform(positioned(verb::pwrite, "pwrite", fd, buffer, offset), error);
 }
 
 std::size_t preadv(int fd, std::span<const iovec> buffers, off_t offset) {
-  detail::check_count(buffers);
-  detail::check_offset(offset, "preadv", fd);
-  operation op = detail::placed(verb::preadv, fd, buffers, offset);
-  return perform_throwing(op, "preadv");
+  return perform(positioned(verb::preadv, "preadv", fd, buffers, offset));
 }
-
 std::size_t preadv(int fd, std::span<const iovec> buffers, off_t offset,
                    std::error_code& error) noexcept {
-  if (detail::refused(offset < 0 || buffers.size() > IOV_MAX, error)) return 0;
-  operation op = detail::placed(verb::preadv, fd, buffers, offset);
-  return perform_ec(op, "preadv", error);
+  return perform(positioned(verb::preadv, "preadv", fd, buffers, offset), error);
 }
 
 std::size_t pwritev(int fd, std::span<const iovec> buffers, off_t offset) {
-  detail::check_count(buffers);
-  detail::check_offset(offset, "pwritev", fd);
-  operation op = detail::placed(verb::pwritev, fd, buffers, offset);
-  return perform_throwing(op, "pwritev");
+  return perform(positioned(verb::pwritev, "pwritev", fd, buffers, offset));
 }
-
 std::size_t pwritev(int fd, std::span<const iovec> buffers, off_t offset,
                     std::error_code& error) noexcept {
-  if (detail::refused(offset < 0 || buffers.size() > IOV_MAX, error)) return 0;
-  operation op = detail::placed(verb::pwritev, fd, buffers, offset);
-  return perform_ec(op, "pwritev", error);
+  return perform(positioned(verb::pwritev, "pwritev", fd, buffers, offset), error);
 }
 
 void fsync(int fd) {
-  operation op = detail::synchronisation(fd, 0);
-  perform_throwing(op, "fsync");
+  perform(detail::synchronisation("fsync", fd, 0));
 }
-
 void fsync(int fd, std::error_code& error) noexcept {
-  operation op = detail::synchronisation(fd, 0);
-  perform_ec(op, "fsync", error);
+  perform(detail::synchronisation("fsync", fd, 0), error);
 }
 
 void fdatasync(int fd) {
-  operation op = detail::synchronisation(fd, operation::data_only);
-  perform_throwing(op, "fdatasync");
+  perform(detail::synchronisation("fdatasync", fd, operation::data_only));
 }
-
 void fdatasync(int fd, std::error_code& error) noexcept {
-  operation op = detail::synchronisation(fd, operation::data_only);
-  perform_ec(op, "fdatasync", error);
+  perform(detail::synchronisation("fdatasync", fd, operation::data_only), error);
 }
 
 void fallocate(int fd, int mode, off_t offset, off_t size) {
-  operation op = detail::allocation(fd, mode, offset, size);
-  perform_throwing(op, "fallocate");
+  perform(detail::allocation(fd, mode, offset, size));
 }
-
 void fallocate(int fd, int mode, off_t offset, off_t size, std::error_code& error) noexcept {
-  operation op = detail::allocation(fd, mode, offset, size);
-  perform_ec(op, "fallocate", error);
+  perform(detail::allocation(fd, mode, offset, size), error);
 }
 
 void ftruncate(int fd, off_t size) {
-  if (size < 0) detail::throw_errno(EINVAL, "ftruncate", fd);
-  operation op = detail::truncation(fd, size);
-  perform_throwing(op, "ftruncate");
+  perform(detail::truncation(fd, size));
 }
-
 void ftruncate(int fd, off_t size, std::error_code& error) noexcept {
-  if (detail::refused(size < 0, error)) return;
-  operation op = detail::truncation(fd, size);
-  perform_ec(op, "ftruncate", error);
+  perform(detail::truncation(fd, size), error);
 }
 
 }  // namespace io

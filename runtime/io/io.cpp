@@ -64,17 +64,67 @@ std::size_t check_result(std::int32_t result, const char* call, int fd) {
   throw_errno(-result, call, fd);
 }
 
-std::size_t perform_throwing(operation& op, const char* call) {
-  thread_state& thread = here();
-  thread.deliver_before_switch();  // an operation that does not wait counts itself
-  return check_result(perform_now(thread, op, call), call, op.fd);
+namespace {
+
+[[noreturn, gnu::noinline]] void refuse(const io_call& call) {
+  const std::string name(call.name);
+  switch (call.reason) {
+    case refusal::too_many_buffers:
+      throw std::invalid_argument(name + ": more than IOV_MAX buffers were given");
+    case refusal::waits_for_all:
+      throw std::invalid_argument(name + ": MSG_WAITALL could not be interrupted without a loss");
+    default:
+      throw_errno(EINVAL, call.name, call.op.fd);
+  }
 }
 
-std::size_t perform_ec(operation& op, const char* call, std::error_code& error) noexcept {
-  return quietly(error, [&] { return perform_now(op, call); });
+}  // namespace
+
+std::size_t perform(io_call&& call) {
+  if (call.reason != refusal::none) [[unlikely]]
+    refuse(call);
+  thread_state& thread = here();
+  thread.deliver_before_switch();  // an operation that does not wait counts itself
+  return check_result(perform_now(thread, call.op, call.name), call.name, call.op.fd);
+}
+
+std::size_t perform(io_call&& call, std::error_code& error) noexcept {
+  return quietly(error, [&] {
+    return call.reason != refusal::none ? -EINVAL : perform_now(call.op, call.name);
+  });
 }
 
 namespace {
+
+io_call reading(int fd, std::span<std::byte> buffer) {
+  return {transfer(verb::read, fd, buffer), "read"};
+}
+
+io_call writing(int fd, std::span<const std::byte> buffer) {
+  return {transfer(verb::write, fd, buffer), "write"};
+}
+
+io_call vectored(verb kind, const char* name, int fd, std::span<const iovec> buffers) {
+  io_call call{{}, name, buffers.size() > IOV_MAX ? refusal::too_many_buffers : refusal::none};
+  call.op.kind = kind;
+  call.op.fd = fd;
+  call.op.vectors = buffers.data();
+  call.op.length = static_cast<std::uint32_t>(buffers.size());
+  return call;
+}
+
+/// Half of what was requested would be lost with an interruption.
+refusal refusal_of(int flags) noexcept {
+  return (flags & MSG_WAITALL) != 0 ? refusal::waits_for_all : refusal::none;
+}
+
+io_call receiving(int fd, std::span<std::byte> buffer, int flags) {
+  return {transfer(verb::recv, fd, buffer, flags), "recv", refusal_of(flags)};
+}
+
+io_call sending(int fd, std::span<const std::byte> buffer, int flags) {
+  return {transfer(verb::send, fd, buffer, flags | MSG_NOSIGNAL), "send"};
+}
 
 operation messaging(verb kind, int fd, const msghdr& message, int flags) {
   operation op;
@@ -85,19 +135,8 @@ operation messaging(verb kind, int fd, const msghdr& message, int flags) {
   return op;
 }
 
-operation vectored(verb kind, int fd, std::span<const iovec> buffers) {
-  if (buffers.size() > IOV_MAX) throw std::invalid_argument("more than IOV_MAX buffers were given");
-  operation op;
-  op.kind = kind;
-  op.fd = fd;
-  op.vectors = buffers.data();
-  op.length = static_cast<std::uint32_t>(buffers.size());
-  return op;
-}
-
-[[noreturn, gnu::noinline]] void refuse_to_wait_for_all(const char* call) {
-  throw std::invalid_argument(std::string(call) +
-                              ": MSG_WAITALL could not be interrupted without a loss");
+io_call sending_message(int fd, const msghdr& message, int flags) {
+  return {messaging(verb::sendmsg, fd, message, flags | MSG_NOSIGNAL), "sendmsg"};
 }
 
 /// A packet socket refuses MSG_CMSG_CLOEXEC, which is of no use there. Source: packet(7).
@@ -109,35 +148,23 @@ std::int32_t receive_message(int fd, msghdr& message, int flags) {
   return perform_now(plain, "recvmsg");
 }
 
-/// Half of what was asked for would be lost with an interruption.
-void check_interruptible(int flags, const char* call) {
-  if ((flags & MSG_WAITALL) != 0) [[unlikely]]
-    refuse_to_wait_for_all(call);
-}
-
-/// Returns: `bad`, with the error set.
-bool refused(bool bad, std::error_code& error) noexcept {
-  if (bad) error = std::make_error_code(std::errc::invalid_argument);
-  return bad;
-}
-
-operation acceptance(int fd, sockaddr* address, socklen_t* length) {
+io_call accepting(int fd, sockaddr* address, socklen_t* length) {
   operation op;
   op.kind = verb::accept;
   op.fd = fd;
   op.flags = SOCK_CLOEXEC;
   op.address = address;
   op.address_length = address == nullptr ? nullptr : length;
-  return op;
+  return {op, "accept"};
 }
 
-operation connection(int fd, const sockaddr* address, socklen_t length) {
+io_call connecting(int fd, const sockaddr* address, socklen_t length) {
   operation op;
   op.kind = verb::connect;
   op.fd = fd;
   op.address = const_cast<sockaddr*>(address);
   op.length = length;
-  return op;
+  return {op, "connect"};
 }
 
 }  // namespace
@@ -146,102 +173,77 @@ operation connection(int fd, const sockaddr* address, socklen_t length) {
 
 namespace io {
 
-using detail::perform_ec;
-using detail::perform_throwing;
+using detail::perform;
 
 std::size_t read(int fd, std::span<std::byte> buffer) {
-  operation op = detail::transfer(verb::read, fd, buffer);
-  return perform_throwing(op, "read");
+  return perform(detail::reading(fd, buffer));
 }
-
 std::size_t read(int fd, std::span<std::byte> buffer, std::error_code& error) noexcept {
-  operation op = detail::transfer(verb::read, fd, buffer);
-  return perform_ec(op, "read", error);
+  return perform(detail::reading(fd, buffer), error);
 }
 
 std::size_t write(int fd, std::span<const std::byte> buffer) {
-  operation op = detail::transfer(verb::write, fd, buffer);
-  return perform_throwing(op, "write");
+  return perform(detail::writing(fd, buffer));
 }
-
 std::size_t write(int fd, std::span<const std::byte> buffer, std::error_code& error) noexcept {
-  operation op = detail::transfer(verb::write, fd, buffer);
-  return perform_ec(op, "write", error);
+  return perform(detail::writing(fd, buffer), error);
 }
 
 std::size_t readv(int fd, std::span<const iovec> buffers) {
-  operation op = detail::vectored(verb::readv, fd, buffers);
-  return perform_throwing(op, "readv");
+  return perform(detail::vectored(verb::readv, "readv", fd, buffers));
 }
 
 std::size_t writev(int fd, std::span<const iovec> buffers) {
-  operation op = detail::vectored(verb::writev, fd, buffers);
-  return perform_throwing(op, "writev");
+  return perform(detail::vectored(verb::writev, "writev", fd, buffers));
 }
 
 std::size_t recv(int fd, std::span<std::byte> buffer, int flags) {
-  detail::check_interruptible(flags, "recv");
-  operation op = detail::transfer(verb::recv, fd, buffer, flags);
-  return perform_throwing(op, "recv");
+  return perform(detail::receiving(fd, buffer, flags));
 }
-
 std::size_t recv(int fd, std::span<std::byte> buffer, int flags, std::error_code& error) noexcept {
-  if (detail::refused((flags & MSG_WAITALL) != 0, error)) return 0;
-  operation op = detail::transfer(verb::recv, fd, buffer, flags);
-  return perform_ec(op, "recv", error);
+  return perform(detail::receiving(fd, buffer, flags), error);
 }
 
 std::size_t recvmsg(int fd, msghdr& message, int flags) {
-  detail::check_interruptible(flags, "recvmsg");
+  const detail::refusal reason = detail::refusal_of(flags);
+  if (reason != detail::refusal::none) detail::refuse({{}, "recvmsg", reason});
   detail::here().deliver();
   return detail::check_result(detail::receive_message(fd, message, flags), "recvmsg", fd);
 }
-
 std::size_t recvmsg(int fd, msghdr& message, int flags, std::error_code& error) noexcept {
-  if (detail::refused((flags & MSG_WAITALL) != 0, error)) return 0;
-  return detail::quietly(error, [&] { return detail::receive_message(fd, message, flags); });
+  const bool refused = detail::refusal_of(flags) != detail::refusal::none;
+  return detail::quietly(
+      error, [&] { return refused ? -EINVAL : detail::receive_message(fd, message, flags); });
 }
 
 std::size_t send(int fd, std::span<const std::byte> buffer, int flags) {
-  operation op = detail::transfer(verb::send, fd, buffer, flags | MSG_NOSIGNAL);
-  return perform_throwing(op, "send");
+  return perform(detail::sending(fd, buffer, flags));
 }
-
 std::size_t send(int fd, std::span<const std::byte> buffer, int flags,
                  std::error_code& error) noexcept {
-  operation op = detail::transfer(verb::send, fd, buffer, flags | MSG_NOSIGNAL);
-  return perform_ec(op, "send", error);
+  return perform(detail::sending(fd, buffer, flags), error);
 }
 
 std::size_t sendmsg(int fd, const msghdr& message, int flags) {
-  operation op = detail::messaging(verb::sendmsg, fd, message, flags | MSG_NOSIGNAL);
-  return perform_throwing(op, "sendmsg");
+  return perform(detail::sending_message(fd, message, flags));
 }
-
 std::size_t sendmsg(int fd, const msghdr& message, int flags, std::error_code& error) noexcept {
-  operation op = detail::messaging(verb::sendmsg, fd, message, flags | MSG_NOSIGNAL);
-  return perform_ec(op, "sendmsg", error);
+  return perform(detail::sending_message(fd, message, flags), error);
 }
 
 int accept(int fd, sockaddr* address, socklen_t* length) {
-  operation op = detail::acceptance(fd, address, length);
-  return static_cast<int>(perform_throwing(op, "accept"));
+  return static_cast<int>(perform(detail::accepting(fd, address, length)));
 }
-
 int accept(int fd, sockaddr* address, socklen_t* length, std::error_code& error) noexcept {
-  operation op = detail::acceptance(fd, address, length);
-  const auto result = static_cast<int>(perform_ec(op, "accept", error));
+  const auto result = static_cast<int>(perform(detail::accepting(fd, address, length), error));
   return error ? -1 : result;
 }
 
 void connect(int fd, const sockaddr* address, socklen_t length) {
-  operation op = detail::connection(fd, address, length);
-  perform_throwing(op, "connect");
+  perform(detail::connecting(fd, address, length));
 }
-
 void connect(int fd, const sockaddr* address, socklen_t length, std::error_code& error) noexcept {
-  operation op = detail::connection(fd, address, length);
-  perform_ec(op, "connect", error);
+  perform(detail::connecting(fd, address, length), error);
 }
 
 short wait_fd(int fd, short events) {
@@ -250,11 +252,11 @@ short wait_fd(int fd, short events) {
     throw std::invalid_argument(
         "wait_fd: the mask must be of POLLIN, POLLOUT, POLLPRI and POLLRDHUP");
   }
-  operation op;
-  op.kind = verb::wait_fd;
-  op.fd = fd;
-  op.flags = events;
-  return static_cast<short>(perform_throwing(op, "wait_fd"));
+  detail::io_call call{{}, "wait_fd"};
+  call.op.kind = verb::wait_fd;
+  call.op.fd = fd;
+  call.op.flags = events;
+  return static_cast<short>(perform(std::move(call)));
 }
 
 void shutdown(int fd, int direction) {

@@ -50,9 +50,6 @@ void deliver_passed_limits();
 /// Throws: std::system_error; for -ECANCELED a pending interruption.
 std::size_t check_result(std::int32_t result, const char* call, int fd);
 
-/// Throws: std::system_error; a pending interruption.
-std::size_t perform_throwing(operation& op, const char* call);
-
 /// Tells how `call` went, which returns a result or minus an errno value, without throwing. What is
 /// pending stays so: operation_canceled.
 template <typename Call>
@@ -71,6 +68,18 @@ std::size_t quietly(std::error_code& error, Call call) noexcept {
   return result < 0 ? 0 : static_cast<std::size_t>(result);
 }
 
-std::size_t perform_ec(operation& op, const char* call, std::error_code& error) noexcept;
+/// Why a call is refused before it asks the kernel.
+enum class refusal : std::uint8_t { none, invalid, too_many_buffers, waits_for_all };
+
+/// A call in either form, throwing or with an error code: made by one function for both.
+struct io_call {
+  operation op;
+  const char* name;
+  refusal reason = refusal::none;
+};
+
+/// Throws: std::system_error; std::invalid_argument for misuse; a pending interruption.
+std::size_t perform(io_call&& call);
+std::size_t perform(io_call&& call, std::error_code& error) noexcept;
 
 }}}  // namespace motet::MOTET_ABI::detail

@@ -27,11 +27,29 @@ operation on_path(verb kind, int directory, const char* path, int flags, unsigne
   return op;
 }
 
-operation inquiry(int directory, const char* path, int flags, unsigned mask,
+/// A call in either form: made by one function for both.
+struct path_call {
+  operation op;
+  const char* name;
+};
+
+path_call opening(int directory, const char* path, int flags, mode_t mode) {
+  return {on_path(verb::openat, directory, path, flags | O_CLOEXEC, mode), "openat"};
+}
+
+path_call unlinking(int directory, const char* path, int flags) {
+  return {on_path(verb::unlinkat, directory, path, flags), "unlinkat"};
+}
+
+path_call making_directory(int directory, const char* path, mode_t mode) {
+  return {on_path(verb::mkdirat, directory, path, 0, mode), "mkdirat"};
+}
+
+path_call inquiry(int directory, const char* path, int flags, unsigned mask,
                   struct ::statx& status) {
   operation op = on_path(verb::statx, directory, path, flags, mask);
   op.status = &status;
-  return op;
+  return {op, "statx"};
 }
 
 /// An operation has one descriptor, of which a fiber that closes it knows. So the other directory
@@ -71,17 +89,15 @@ std::int32_t perform_path_now(operation& op, const char* call) {
   return op.path == nullptr ? -EFAULT : perform_now(op, call);
 }
 
-std::size_t perform_on_path(operation& op, const char* call) {
+std::size_t perform(path_call&& call) {
   here().deliver();
-  return check_path_result(perform_path_now(op, call), op, call);
+  return check_path_result(perform_path_now(call.op, call.name), call.op, call.name);
+}
+std::size_t perform(path_call&& call, std::error_code& error) noexcept {
+  return quietly(error, [&] { return perform_path_now(call.op, call.name); });
 }
 
-std::size_t perform_on_path_quietly(operation& op, const char* call,
-                                    std::error_code& error) noexcept {
-  return quietly(error, [&] { return perform_path_now(op, call); });
-}
-
-std::int32_t perform(renaming& call) {
+std::int32_t perform_renaming(renaming& call) {
   if (call.refusal() != 0) return call.refusal();
   return call.op.new_path == nullptr ? -EFAULT : perform_path_now(call.op, "renameat");
 }
@@ -90,63 +106,51 @@ std::int32_t perform(renaming& call) {
 
 namespace io {
 
-using detail::perform_on_path;
-using detail::perform_on_path_quietly;
+using detail::perform;
 
 int openat(int directory, const char* path, int flags, mode_t mode) {
-  operation op = detail::on_path(verb::openat, directory, path, flags | O_CLOEXEC, mode);
-  return static_cast<int>(perform_on_path(op, "openat"));
+  return static_cast<int>(perform(detail::opening(directory, path, flags, mode)));
 }
-
 int openat(int directory, const char* path, int flags, mode_t mode,
            std::error_code& error) noexcept {
-  operation op = detail::on_path(verb::openat, directory, path, flags | O_CLOEXEC, mode);
-  const auto result = static_cast<int>(perform_on_path_quietly(op, "openat", error));
+  const auto result =
+      static_cast<int>(perform(detail::opening(directory, path, flags, mode), error));
   return error ? -1 : result;
 }
 
 void statx(int directory, const char* path, int flags, unsigned mask, struct ::statx& status) {
-  operation op = detail::inquiry(directory, path, flags, mask, status);
-  perform_on_path(op, "statx");
+  perform(detail::inquiry(directory, path, flags, mask, status));
 }
-
 void statx(int directory, const char* path, int flags, unsigned mask, struct ::statx& status,
            std::error_code& error) noexcept {
-  operation op = detail::inquiry(directory, path, flags, mask, status);
-  perform_on_path_quietly(op, "statx", error);
+  perform(detail::inquiry(directory, path, flags, mask, status), error);
 }
 
 void renameat(int directory, const char* path, int new_directory, const char* new_path,
               unsigned flags) {
   detail::here().deliver();
   detail::renaming call(directory, path, new_directory, new_path, flags);
-  detail::check_path_result(detail::perform(call), call.op, "renameat");
+  detail::check_path_result(detail::perform_renaming(call), call.op, "renameat");
 }
 
 void renameat(int directory, const char* path, int new_directory, const char* new_path,
               unsigned flags, std::error_code& error) noexcept {
   detail::renaming call(directory, path, new_directory, new_path, flags);
-  detail::quietly(error, [&] { return detail::perform(call); });
+  detail::quietly(error, [&] { return detail::perform_renaming(call); });
 }
 
 void unlinkat(int directory, const char* path, int flags) {
-  operation op = detail::on_path(verb::unlinkat, directory, path, flags);
-  perform_on_path(op, "unlinkat");
+  perform(detail::unlinking(directory, path, flags));
 }
-
 void unlinkat(int directory, const char* path, int flags, std::error_code& error) noexcept {
-  operation op = detail::on_path(verb::unlinkat, directory, path, flags);
-  perform_on_path_quietly(op, "unlinkat", error);
+  perform(detail::unlinking(directory, path, flags), error);
 }
 
 void mkdirat(int directory, const char* path, mode_t mode) {
-  operation op = detail::on_path(verb::mkdirat, directory, path, 0, mode);
-  perform_on_path(op, "mkdirat");
+  perform(detail::making_directory(directory, path, mode));
 }
-
 void mkdirat(int directory, const char* path, mode_t mode, std::error_code& error) noexcept {
-  operation op = detail::on_path(verb::mkdirat, directory, path, 0, mode);
-  perform_on_path_quietly(op, "mkdirat", error);
+  perform(detail::making_directory(directory, path, mode), error);
 }
 
 }  // namespace io
