@@ -152,8 +152,8 @@ bool pipes_know_nowait() noexcept {
     if (disabled("pipe_nowait")) return false;
     std::array<int, 2> ends{-1, -1};
     if (::pipe2(ends.data(), O_CLOEXEC) != 0) return true;
-    std::byte room{};
-    const iovec vector{&room, sizeof room};
+    std::byte buffer{};
+    const iovec vector{&buffer, sizeof buffer};
     const bool knows = ::preadv2(ends[0], &vector, 1, -1, RWF_NOWAIT) < 0 && errno == EAGAIN;
     for (const int end : ends) ::close(end);
     return knows;

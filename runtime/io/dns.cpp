@@ -114,7 +114,7 @@ endpoints resolve(std::string_view host, std::string_view service) {
   if (detail::thread_state* thread = detail::self()) thread->deliver();
   const lookup numbers(name, port, AI_NUMERICHOST | AI_NUMERICSERV);
   if (numbers.succeeded()) return numbers.take(name);
-  return detail::offload_owned_to(detail::offload_room::names,
+  return detail::offload_owned_to(detail::offload_pool::names,
                                   [name, port] { return lookup(name, port, 0).take(name); });
 }
 

@@ -121,7 +121,7 @@ void file_watch::watch(std::string_view path, std::uint32_t mask) {
   state& watch_state = opened();
   const std::lock_guard lock(watch_state.watch_mutex);
   const int number =
-      detail::offload_to(detail::offload_room::own, [&] {  // a network file system answers late
+      detail::offload_to(detail::offload_pool::own, [&] {  // a network file system answers late
         const int descriptor = ::inotify_add_watch(watch_state.instance.get(), name.c_str(), mask);
         return descriptor < 0 ? -errno : descriptor;
       });

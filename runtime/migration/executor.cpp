@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// How a fiber is sent to motet's own executors: whether it runs there already, the room it takes in
-// a pool with a limit, and the job that lets it run.
+// How a fiber is sent to motet's own executors: whether it runs there already, the slot it reserves
+// in a pool with a limit, and the job that lets it run.
 #include <motet/detail/core/inherited_locals.hpp>
 #include <motet/threads/portal.hpp>
 #include <motet/threads/thread.hpp>
@@ -29,11 +29,11 @@ bool runs_here(const strand& target) noexcept {
   return runs_here(target.pool_->worker(target.worker_));
 }
 
-bool take_room(const thread_pool& pool, const journey& traveller) {
+bool reserve_slot(const thread_pool& pool, const journey& traveller) {
   return pool.enter_unless_inside(traveller);
 }
 
-bool take_room(const strand& target, const journey& traveller) {
+bool reserve_slot(const strand& target, const journey& traveller) {
   return target.pool_->enter_unless_inside(traveller);
 }
 
@@ -47,7 +47,7 @@ class arrival_job {
   void run() noexcept { arrive(*attempt_, true); }
   static void fail(const worker_load&, const std::exception_ptr&) noexcept {}
   static void leave_undone() noexcept {}
-  bool has_room() const noexcept { return attempt_->has_room; }
+  bool has_slot() const noexcept { return attempt_->has_slot; }
   void drop() noexcept { attempt_.reset(); }
   static void publish() noexcept {}
 
@@ -57,14 +57,14 @@ class arrival_job {
 
 void give(const thread_pool& pool, const arrival& fiber) {
   arrival_job job(fiber);
-  pool.check_entered(job.has_room());
+  pool.check_entered(job.has_slot());
   pool.give_to(pool.choose(), std::move(job), {}, call_site::here());
 }
 
 void give(const strand& target, const arrival& fiber) {
   arrival_job job(fiber);
   const thread_pool& pool = *target.pool_;
-  pool.check_entered(job.has_room());
+  pool.check_entered(job.has_slot());
   pool.give_to(pool.choose(target.worker_), std::move(job), {}, call_site::here());
 }
 
@@ -118,7 +118,7 @@ executor here() {
   return {home.jobs.inbox, detail::of_a_runtime};
 }
 
-/// Returns: whether room was taken. A fiber that has a residence in the pool has its room already.
+/// Returns: whether a slot was reserved. A fiber that has a residence in the pool has its slot.
 bool thread_pool::enter_unless_inside(const detail::journey& traveller) const {
   if (has_residence_in(traveller, state_.get())) {
     check_entered(false);

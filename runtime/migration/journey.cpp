@@ -113,7 +113,7 @@ bool leave_for(journey& trip, const executor& target, bool returns) {
   residence& origin = *trip.place;
   auto attempt = std::make_shared<migration_attempt>(origin, target, returns);
   const opened_home home_guard(trip);
-  attempt->has_room = executor_access::take_room(target, trip);
+  attempt->has_slot = executor_access::reserve_slot(target, trip);
   if (returns) ++origin.portals;
   trip.departure = std::move(attempt);
   depart(trip);

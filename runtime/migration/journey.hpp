@@ -211,7 +211,7 @@ struct migration_attempt {
   const control_block* const poster;
   residence& answers_to;     // the traveller's destination if no executor accepts it
   std::uint64_t number = 0;  // not 0 once the traveller has been sent
-  bool has_room = false;
+  bool has_slot = false;
   bool posting = true;   // read by the poster's thread alone
   bool at_once = false;  // the function was called by post() itself
 };
@@ -222,8 +222,9 @@ struct executor_access {
     return a.target_ == b.target_ && a.kind_ == b.kind_;
   }
   static bool is_here(const executor& target) { return target.kind_->is_here(target.target_); }
-  static bool take_room(const executor& target, const journey& traveller) {
-    return target.kind_->take_room != nullptr && target.kind_->take_room(target.target_, traveller);
+  static bool reserve_slot(const executor& target, const journey& traveller) {
+    return target.kind_->reserve_slot != nullptr &&
+           target.kind_->reserve_slot(target.target_, traveller);
   }
   static void send(const executor& target, const arrival& fiber) {
     target.kind_->send(target.target_, fiber);

@@ -23,7 +23,7 @@ void clear(control_block& block, interrupt kind) noexcept {
 
 }  // namespace
 
-/// The room a traveller has used is kept at a residence that it may come back to.
+/// The capacity for timers that a traveller has used is kept at a residence that it may come back to.
 void residence::keep_timers(std::size_t count) {
   if (count > timers) thread.time.reserve(count - timers);
   for (; timers > count; --timers) thread.time.unreserve();

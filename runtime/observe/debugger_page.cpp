@@ -75,7 +75,7 @@ void write_debugger_page(thread_state& thread) noexcept {
            std::uint64_t{block_slab::size},
            std::uint64_t{block_slab::first},
            std::uint64_t{block_slab::blocks},
-           std::uint64_t{block_slab::cold_room},
+           std::uint64_t{block_slab::cold_size},
            place_of_name(),
        })
     page[next++].store(word, std::memory_order_relaxed);

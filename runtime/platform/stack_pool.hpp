@@ -116,7 +116,7 @@ class stack_pool {
   [[gnu::noinline]] void put_into_quarantine(const stack& memory) noexcept;
   [[gnu::noinline]] void make_more();
   void map_slab();
-  void make_room(std::size_t count);
+  void reserve(std::size_t count);
   void guard_some();
   void guard_some_surely() noexcept;
   void guard_early() noexcept;
@@ -125,8 +125,8 @@ class stack_pool {
 
   const std::size_t stacks_in_slab_;
   std::vector<std::byte*> slabs_;
-  std::unique_ptr<free_stack[]> free_;  // has room for every pooled stack
-  std::size_t room_ = 0;                // how many stacks free_ has room for
+  std::unique_ptr<free_stack[]> free_;  // has a slot for every pooled stack
+  std::size_t capacity_ = 0;            // of free_, in stacks
   std::size_t free_count_ = 0;
   std::size_t return_count_ = 0;         // so many free stacks, from the front, have no memory
   std::ptrdiff_t unpromised_count_ = 0;  // free and ready stacks that are not promised

@@ -202,11 +202,11 @@ void stream::state::fetch(std::error_code& error) noexcept {
   }
   detail::direction_lock source(carrier_.input(), error);
   if (error) return;
-  const std::size_t size = source.read(input.room(), error);
+  const std::size_t size = source.read(input.space(), error);
   if (error) return;
   if (size == 0) failure_ = {make_error_code(errc::truncated), {}};
   input.added(size);
-  last_was_full_ = input.room().empty();
+  last_was_full_ = input.space().empty();
 }
 
 /// Sends all that is sealed. An interruption leaves the rest for the next call.

@@ -46,11 +46,11 @@ struct remote_requests : post {
   }
 };
 
-static_assert(sizeof(remote_requests) <= block_slab::remote_room);
+static_assert(sizeof(remote_requests) <= block_slab::remote_size);
 
 /// The mailbox's lock must be held, or the fiber's thread have ended.
 inline remote_requests& requests_of(control_block& fiber) noexcept {
-  void* place = block_slab::beside(fiber, block_slab::remote, block_slab::remote_room);
+  void* place = block_slab::beside(fiber, block_slab::remote, block_slab::remote_size);
   if (fiber.known_remotely.load(std::memory_order_relaxed)) {
     return *static_cast<remote_requests*>(place);
   }

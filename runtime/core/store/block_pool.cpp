@@ -71,7 +71,7 @@ void make_resident(std::byte* begin, std::byte* end) noexcept {
 
 }  // namespace
 
-static_assert(block_slab::remote + block_slab::remote_room * block_slab::blocks +
+static_assert(block_slab::remote + block_slab::remote_size * block_slab::blocks +
                   sizeof(control_block) * block_slab::blocks + block_slab::first <=
               block_slab::size);
 

@@ -18,7 +18,7 @@ class block_pool {
 
   /// Whether a block has been put back that can be used again.
   bool has_used() const noexcept { return free_ != nullptr; }
-  /// Returns: room for a control_block.
+  /// Returns: memory for a control_block.
   void* take_used() noexcept {
     void* place = free_;
     sanitizer::unpoison(place, sizeof(control_block));

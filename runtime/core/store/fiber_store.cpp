@@ -40,7 +40,7 @@ void destroy_block(control_block& block) noexcept {
 
 }  // namespace
 
-void* fiber_store::room_for_new_block(timers& time) {
+void* fiber_store::memory_for_new_block(timers& time) {
   time.reserve(timers::of_a_fiber);
   try {
     return blocks_.take_new();

@@ -29,7 +29,7 @@ class reply::state {
   /// completely and the caller has not asked to close it.
   void end_sending(bool reusable);
   /// As reply's.
-  std::size_t read(std::span<std::byte> room);
+  std::size_t read(std::span<std::byte> buffer);
   std::string text();
 
   message_head head;
@@ -37,7 +37,7 @@ class reply::state {
 
  private:
   void begin_body(bool to_head);
-  std::size_t read_body(std::span<std::byte> room);
+  std::size_t read_body(std::span<std::byte> buffer);
   void settle();
 
   client::pool::lease lease_;

@@ -69,10 +69,10 @@ std::string_view kind_of(std::string_view path) noexcept {
 
 /// Cached data is read immediately, which is the common case; else another thread, or a ring,
 /// waits.
-std::size_t read_at(const fd& file, std::span<std::byte> room, off_t begin) {
-  const iovec part{room.data(), room.size()};
+std::size_t read_at(const fd& file, std::span<std::byte> buffer, off_t begin) {
+  const iovec part{buffer.data(), buffer.size()};
   const ssize_t size = ::preadv2(file.get(), &part, 1, begin, RWF_NOWAIT);
-  return size > 0 ? static_cast<std::size_t>(size) : io::pread(file.get(), room, begin);
+  return size > 0 ? static_cast<std::size_t>(size) : io::pread(file.get(), buffer, begin);
 }
 
 enum class comparison { strong, weak };

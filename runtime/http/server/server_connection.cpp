@@ -276,12 +276,12 @@ void server_connection::end_connection() noexcept {
   linger(stream_, input_, options_.connections.drain);
 }
 
-std::size_t server_connection::read_body(std::span<std::byte> room) {
+std::size_t server_connection::read_body(std::span<std::byte> buffer) {
   const bool waits_to_be_asked = !body_.begun() && !body_.ended() && head_.is_1_1 &&
                                  has_member(head_.headers, "expect", "100-continue");
   const bool is_wanted = !body_.is_too_large() && !answer_.begun();
   if (waits_to_be_asked && is_wanted && input_.peek(0).empty()) answer_.ask_to_continue();
-  return body_.read(room);
+  return body_.read(buffer);
 }
 
 }}}  // namespace motet::MOTET_ABI::http

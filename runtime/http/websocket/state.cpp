@@ -23,7 +23,7 @@ using beast_error = boost::system::error_code;
 using beast::http::field::sec_websocket_protocol;
 
 /// What a message's buffer begins with.
-constexpr std::size_t first_room = 4096;
+constexpr std::size_t initial_size = 4096;
 
 /// The most bytes and fields of a server's answer.
 constexpr std::size_t most_of_head = std::size_t{16} * 1024;
@@ -90,7 +90,7 @@ websocket::state::state(detail::any_stream stream, secure_client secure,
     : secure_(std::move(secure)),
       options_(options),
       stream_(std::move(stream)),
-      socket_(input_.emplace(stream_.input(), first_room), stream_, options.stall, nullptr) {
+      socket_(input_.emplace(stream_.input(), initial_size), stream_, options.stall, nullptr) {
   set_up();
 }
 
@@ -188,9 +188,9 @@ std::string websocket::state::take_answer() {
 
 /// Returns: whether the message is whole.
 bool websocket::state::read_piece(beast_error& error) {
-  if (message_.size() - size_ < first_room / 2) {
-    const std::size_t maximum = std::max(options_.message, first_room) + 1;
-    message_.resize(std::min(maximum, std::max(first_room, message_.size() * 2)));
+  if (message_.size() - size_ < initial_size / 2) {
+    const std::size_t maximum = std::max(options_.message, initial_size) + 1;
+    message_.resize(std::min(maximum, std::max(initial_size, message_.size() * 2)));
   }
   size_ += socket_.read_some(boost::asio::buffer(message_.data() + size_, message_.size() - size_),
                              error);

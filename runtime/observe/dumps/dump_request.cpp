@@ -75,8 +75,8 @@ void dump_request::report_running(void* context) const noexcept {
     write_frame(line, place.instruction());
   } else {
     line << "at\n";
-    std::array<void*, 64> room;
-    for (void* frame : place.frames(room)) write_frame(line, frame);
+    std::array<void*, 64> buffer;
+    for (void* frame : place.frames(buffer)) write_frame(line, frame);
   }
   line.write();
 }

@@ -56,9 +56,9 @@ bool may_demangle(const char* name) noexcept {
 }  // namespace
 
 std::span<void*> frames_of(const thread_state& thread, const control_block& fiber,
-                           std::span<void*, most_frames> room) noexcept {
-  if (&thread.running() == &fiber) return own_frames(room);
-  return can_be_believed(fiber) ? parked_frames(fiber.resume_context, room) : room.first(0);
+                           std::span<void*, most_frames> buffer) noexcept {
+  if (&thread.running() == &fiber) return own_frames(buffer);
+  return can_be_believed(fiber) ? parked_frames(fiber.resume_context, buffer) : buffer.first(0);
 }
 
 const std::string& frame_names::of(const void* address) {

@@ -53,9 +53,9 @@ std::uint32_t trace_texts::place_of(std::string_view text, kind form) noexcept {
 
 std::uint32_t trace_texts::place_of(call_site site) noexcept {
   if (site.file == nullptr) return 0;
-  constexpr std::size_t room_for_line = 16;
+  constexpr std::size_t line_suffix_size = 16;
   std::string_view file = site.file;
-  file = file.substr(file.size() - std::min(file.size(), trace::longest_text - room_for_line));
+  file = file.substr(file.size() - std::min(file.size(), trace::longest_text - line_suffix_size));
   std::array<char, trace::longest_text> text{};
   const int length = std::snprintf(text.data(), text.size(), "%.*s:%u",
                                    static_cast<int>(file.size()), file.data(), site.line);

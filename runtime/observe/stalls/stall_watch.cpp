@@ -139,23 +139,23 @@ void tell(const options& settings, std::string text) {
 }
 
 std::span<void*> frames_of(const held_thread& thread, const fiber_facts& fiber,
-                           const blocked_call& call, std::span<void*> room) {
+                           const blocked_call& call, std::span<void*> buffer) {
   if (call.is == blocked_call::state::in_call) {
-    return blocked_frames(call, fiber.runs_on.top, room);
+    return blocked_frames(call, fiber.runs_on.top, buffer);
   }
   const bool runs = call.is == blocked_call::state::running && state_of(thread.number) == 'R';
-  return runs ? computing_frames(thread.number, room) : room.first(0);
+  return runs ? computing_frames(thread.number, buffer) : buffer.first(0);
 }
 
 void report(const held_thread& thread) {
-  std::array<void*, 64> room;
+  std::array<void*, 64> buffer;
   const std::lock_guard guard(state().report_mutex);
   if (!thread.place->watched.load()) return;
   const fiber_facts fiber = metadata_of(*thread.observation.fiber);
   const blocked_call call = blocked_call_of(thread.number);
   if (progress_of(*thread.runtime) != thread.observation) return;
   count(fiber, thread, call.text);
-  std::span<void*> frames = frames_of(thread, fiber, call, room);
+  std::span<void*> frames = frames_of(thread, fiber, call, buffer);
   if (progress_of(*thread.runtime) != thread.observation) frames = {};  // perhaps of another fiber
   tell(thread.runtime->settings(), describe(thread, fiber, call, frames));
   take_snapshot(snapshot_cause::stall);

@@ -49,7 +49,7 @@ struct set_load {
   std::size_t threads = 0, idle = 0;
   std::size_t in_line = 0;  // calls that no thread has begun
 };
-/// Returns: the load of all rooms. Walks the queues under the lock.
+/// Returns: the load of all worker pools. Walks the queues under the lock.
 set_load load() noexcept;
 
 /// Why calls in line have no thread.
@@ -61,7 +61,7 @@ struct congestion {
   std::size_t from_site = 0;        // the number of these calls,
   clock::duration longest{};        // and how long the oldest has run
 };
-/// Returns: what holds up the room of `call`, if that call is still in line, no call of the room
+/// Returns: what holds up the pool of `call`, if that call is still in line, no call of the pool
 ///          has begun for `at_least`, and this was not returned in the last ten seconds. The caller
 ///          reports it.
 std::optional<congestion> take_news_of(blocking_call& call, clock::duration at_least) noexcept;

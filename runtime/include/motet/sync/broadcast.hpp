@@ -36,7 +36,7 @@ struct broadcast_items {
     result.complete = result.miss_count > 0 || result.value != nullptr || closed;
   }
 
-  waiting_room<Sharing> room;
+  wait_queue<Sharing> waiters;
   std::vector<std::shared_ptr<const T>> ring;  // in a ring
   std::uint64_t push_count = 0;
   bool closed = false;
@@ -57,13 +57,13 @@ class basic_broadcast {
   /// Closes the broadcast.
   /// Not a switchpoint.
   ~basic_broadcast() {
-    items_->room.release_at_end([this] { items_->closed = true; });
+    items_->waiters.release_at_end([this] { items_->closed = true; });
   }
 
   /// Returns: a subscription to all items pushed after this call.
   /// Not a switchpoint.
   subscription subscribe() const {
-    return subscription(items_, items_->room.look([this] { return items_->push_count; }));
+    return subscription(items_, items_->waiters.look([this] { return items_->push_count; }));
   }
 
   /// Adds an item, in the place of the oldest one if all places are taken.
@@ -72,7 +72,7 @@ class basic_broadcast {
   void push(T item) {
     auto copy = std::make_shared<const T>(std::move(item));
     bool closed = false;
-    items_->room.release_if([&] {
+    items_->waiters.release_if([&] {
       closed = items_->closed;
       if (!closed) copy.swap(items_->ring[items_->push_count++ % items_->ring.size()]);
       return !closed;
@@ -84,7 +84,7 @@ class basic_broadcast {
   /// if it is closed already.
   /// Not a switchpoint.
   void close() {
-    items_->room.release_if([this] { return items_->closed = true; });
+    items_->waiters.release_if([this] { return items_->closed = true; });
   }
 
  private:

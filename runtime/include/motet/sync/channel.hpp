@@ -176,10 +176,10 @@ class basic_channel {
     if (capacity_ == 0) return;
     if (count > most_items) refuse_capacity();
     for (;;) {
-      auto room = items_.make_room();  // allocated, and the rest freed, without the lock
+      auto room = items_.make_chunk();  // allocated, and the rest freed, without the lock
       const std::lock_guard lock(sharing_);
       const std::size_t chunks = std::min(count, capacity_ - items_.size());
-      if (items_.keeps_room_for(chunks + spare_chunks() * items_.chunk_size)) return;
+      if (items_.keeps_capacity_for(chunks + spare_chunks() * items_.chunk_size)) return;
       items_.add(std::move(room));
     }
   }
@@ -232,7 +232,7 @@ class basic_channel {
       return answer::closed;
     }
     if (items_.size() >= capacity_) return answer::wait;
-    if (items_.lacks_room(spare_chunks())) [[unlikely]] {
+    if (items_.needs_chunk(spare_chunks())) [[unlikely]] {
       make_room();
       return give(item, thread);  // a pop() may have come meanwhile
     }
@@ -244,7 +244,7 @@ class basic_channel {
   /// Nothing is allocated under the lock.
   [[gnu::noinline]] void make_room() {
     sharing_.unlock();
-    auto room = items_.make_room();
+    auto room = items_.make_chunk();
     sharing_.lock();
     items_.add(std::move(room));
   }
@@ -262,7 +262,7 @@ class basic_channel {
   }
 
   [[gnu::noinline]] answer take_kept(std::optional<T>& item, thread_core* thread) {
-    typename item_queue<T>::room chunk = items_.pop(item);  // freed without the lock
+    typename item_queue<T>::chunk_pointer chunk = items_.pop(item);  // freed without the lock
     wait_node* giver = givers_.choose(thread);
     if (giver != nullptr) items_.push(std::move(*static_cast<T*>(giver->slot)));
     sharing_.unlock();

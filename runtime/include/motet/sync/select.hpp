@@ -122,7 +122,7 @@ auto on_push(const detail::basic_sender<T, Sharing>& destination, std::type_iden
 /// Not a switchpoint.
 template <typename Sharing, typename F = detail::nothing_to_do>
 auto on_set(detail::basic_event<Sharing>& flag, F handler = {}) {
-  using branch = detail::ready_room_case<detail::basic_event<Sharing>>;
+  using branch = detail::state_case<detail::basic_event<Sharing>>;
   return detail::select_case<branch, F>{branch(flag), std::move(handler)};
 }
 
@@ -130,7 +130,7 @@ auto on_set(detail::basic_event<Sharing>& flag, F handler = {}) {
 /// Not a switchpoint.
 template <typename Sharing, typename F = detail::nothing_to_do>
 auto on_open(detail::basic_latch<Sharing>& gate, F handler = {}) {
-  using branch = detail::ready_room_case<detail::basic_latch<Sharing>>;
+  using branch = detail::state_case<detail::basic_latch<Sharing>>;
   return detail::select_case<branch, F>{branch(gate), std::move(handler)};
 }
 

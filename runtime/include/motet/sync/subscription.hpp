@@ -23,7 +23,7 @@ struct reading {
   std::uint64_t place = 0;  // the place itself
 };
 
-/// `Shared` has a member `room`, and read(place, reading), which is called under the room's lock.
+/// `Shared` has a member `waiters`, and read(place, reading), which is called under their lock.
 template <typename T, typename Shared>
 class subscription_to {
  public:
@@ -39,7 +39,7 @@ class subscription_to {
     Shared& state = source();
     reading<T> result;
     while (!result.complete) {
-      state.room.wait_unless([&] { return read(state, result); }, description, &state);
+      state.waiters.wait_unless([&] { return read(state, result); }, description, &state);
     }
     return copy_of(result);
   }
@@ -47,7 +47,7 @@ class subscription_to {
   std::optional<T> look_for_next() {
     Shared& state = source();
     reading<T> result;
-    state.room.look([&] { return read(state, result); });
+    state.waiters.look([&] { return read(state, result); });
     return copy_of(result);
   }
 

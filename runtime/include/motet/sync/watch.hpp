@@ -25,7 +25,7 @@ struct watched_value {
     place = number;
   }
 
-  waiting_room<Sharing> room;
+  wait_queue<Sharing> waiters;
   std::shared_ptr<const T> latest;
   std::uint64_t number = 1;
   bool closed = false;
@@ -46,7 +46,7 @@ class basic_watch {
   /// Subscriptions still get the latest value, unless they have seen it, and then std::nullopt.
   /// Not a switchpoint.
   ~basic_watch() {
-    value_->room.release_at_end([this] { value_->closed = true; });
+    value_->waiters.release_at_end([this] { value_->closed = true; });
   }
 
   /// Replaces the value, whether or not it differs, and ends the waits for a newer one.
@@ -54,7 +54,7 @@ class basic_watch {
   /// Throws: std::bad_alloc.
   void set(T value) {
     auto newest = std::make_shared<const T>(std::move(value));
-    value_->room.release_if([&] {
+    value_->waiters.release_if([&] {
       newest.swap(value_->latest);
       ++value_->number;
       return true;
@@ -64,7 +64,7 @@ class basic_watch {
   /// Returns: a copy of the latest value.
   /// Not a switchpoint.
   T get() const {
-    return *value_->room.look([this] { return value_->latest; });
+    return *value_->waiters.look([this] { return value_->latest; });
   }
 
   /// Returns: a subscription whose first next() returns the current value immediately.

@@ -45,12 +45,12 @@ class executor {
   }
   template <typename Where>
   static constexpr bool has_limit = requires(const Where& place, const detail::journey& traveller) {
-    detail::take_room(place, traveller);
+    detail::reserve_slot(place, traveller);
   };
   template <typename Where>
-  static bool take_room_in(void* target, const detail::journey& traveller) {
+  static bool reserve_slot_in(void* target, const detail::journey& traveller) {
     if constexpr (has_limit<Where>) {
-      return detail::take_room(*static_cast<const Where*>(target), traveller);
+      return detail::reserve_slot(*static_cast<const Where*>(target), traveller);
     } else {
       return false;
     }
@@ -72,9 +72,9 @@ class executor {
     }
   }
   template <typename Where>
-  static constexpr detail::executor_kind kind_of{&post_to<Where>, &is_here<Where>,
-                                                 has_limit<Where> ? &take_room_in<Where> : nullptr,
-                                                 &send_to<Where>};
+  static constexpr detail::executor_kind kind_of{
+      &post_to<Where>, &is_here<Where>, has_limit<Where> ? &reserve_slot_in<Where> : nullptr,
+      &send_to<Where>};
 
   void* target_;
   const detail::executor_kind* kind_;

@@ -17,7 +17,7 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 /// Move-only. A function that is destroyed without having been called has been left undone.
 class job_slot {
  public:
-  static constexpr std::size_t room = 40;
+  static constexpr std::size_t capacity = 40;
 
   /// `movable`: a thread other than the addressee may call the function.
   /// Throws: std::bad_alloc for a function that is large, or whose move may throw.
@@ -87,8 +87,8 @@ class job_slot {
   };
 
   template <typename F>
-  static constexpr bool fits =
-      sizeof(F) <= room && alignof(F) <= alignof(void*) && std::is_nothrow_move_constructible_v<F>;
+  static constexpr bool fits = sizeof(F) <= capacity && alignof(F) <= alignof(void*) &&
+                               std::is_nothrow_move_constructible_v<F>;
 
   template <typename F>
   static void call_as(void* function) {
@@ -107,7 +107,7 @@ class job_slot {
   static constexpr slot_kind kind_of{&call_as<F>, &move_as<F>, &destroy_as<F>, Movable};
 
   const slot_kind* kind_ = nullptr;
-  alignas(void*) std::byte place_[room];
+  alignas(void*) std::byte place_[capacity];
 };
 
 static_assert(sizeof(void*) != 8 || sizeof(job_slot) == 64);

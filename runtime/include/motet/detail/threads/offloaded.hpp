@@ -170,9 +170,9 @@ class owned_call_of final : public owned_call {
 
 /// As offload().
 template <typename F>
-decltype(auto) offload_to(offload_room room, F&& f, call_site site = {}) {
+decltype(auto) offload_to(offload_pool pool, F&& f, call_site site = {}) {
   lent_call_of<F> call(std::forward<F>(f));
-  call.room = room;
+  call.pool = pool;
   call.site = site;
   call.await_end();
   return call.take();
@@ -180,11 +180,11 @@ decltype(auto) offload_to(offload_room room, F&& f, call_site site = {}) {
 
 /// As offload_owned().
 template <typename F>
-auto offload_owned_to(offload_room room, F&& f, call_site site = {}) {
+auto offload_owned_to(offload_pool pool, F&& f, call_site site = {}) {
   using call_type = owned_call_of<std::decay_t<F>>;
   auto* const call = new call_type(std::forward<F>(f));
   owned<owned_call> owner(call);
-  call->room = room;
+  call->pool = pool;
   call->site = site;
   owned_call::await_end(owner);
   return call->take();

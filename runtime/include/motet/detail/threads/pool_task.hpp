@@ -53,9 +53,9 @@ std::exception_ptr failure_of_children(const worker_load& worker) noexcept;
 std::exception_ptr left_undone() noexcept;
 /// Called on the fiber of the job that has failed.
 void note_failure(worker_load& worker, const std::exception_ptr& error) noexcept;
-void count_finished(worker_load& worker, bool has_room) noexcept;
+void count_finished(worker_load& worker, bool has_slot) noexcept;
 /// A job that no worker has begun is destroyed. Any thread.
-void take_back(worker_load& worker, bool has_room) noexcept;
+void take_back(worker_load& worker, bool has_slot) noexcept;
 void report_unhandled(const worker_load& worker, const std::exception_ptr& error) noexcept;
 
 /// A job. Its outcome is settled in its destructor, on its own fiber, whose children have ended.
@@ -100,12 +100,12 @@ class pool_task {
     } else if (may_have_spun()) {
       look_at_children();
     }
-    const bool has_room = work_.has_room();
+    const bool has_slot = work_.has_slot();
     work_.drop();
     if (end_ == job_end::not_begun) {
-      take_back(*worker_, has_room);
+      take_back(*worker_, has_slot);
     } else {
-      count_finished(*worker_, has_room);
+      count_finished(*worker_, has_slot);
     }
     race_point();
     work_.publish();
@@ -144,7 +144,7 @@ class posted_work {
     report_unhandled(worker, error);
   }
   void leave_undone() noexcept {}
-  static constexpr bool has_room() noexcept { return true; }
+  static constexpr bool has_slot() noexcept { return true; }
   void drop() noexcept { function_.reset(); }
   void publish() noexcept {}
 
