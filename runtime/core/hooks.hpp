@@ -44,9 +44,9 @@ struct upward_calls {
   /// Throws: as the constructor of session.
   control_block& (*begin_session)(const options& settings);
   /// Ends the runtime of that main fiber, with all its fibers.
-  /// Returns: if `leave_first`, the first failure that no fiber has received; on_unhandled gets the
-  ///          others.
-  std::exception_ptr (*end_session)(control_block& main, bool leave_first) noexcept;
+  /// Returns: if `returns_first`, the first failure that no fiber has received; on_unhandled gets
+  ///          the others.
+  std::exception_ptr (*end_session)(control_block& main, bool returns_first) noexcept;
   /// Creates the backend in a forked child at its first switchpoint.
   /// Returns: null, or the error if there can be none.
   std::exception_ptr (*make_kernel_of_child)(thread_state& child) noexcept;

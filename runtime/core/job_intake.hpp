@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Whether a thread takes functions that other threads leave for it, and where they lie.
+// Whether a thread takes functions that other threads submit to it, and where they lie.
 #pragma once
 
 #include <array>
@@ -11,7 +11,7 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 class job_inbox;
 
 struct job_intake {
-  /// Whether other threads may leave jobs: then this thread is never stuck.
+  /// Whether other threads may submit jobs: then this thread is never stuck.
   bool may_come() const noexcept { return taken && inbox.use_count() > own_references; }
 
   /// References that the thread itself holds: `inbox`, and the job starter's.

@@ -65,8 +65,8 @@ void note_poll(thread_state& thread, std::size_t runnable_before) noexcept {
 }  // namespace
 
 void thread_state::tick_now() noexcept {
-  if (!may_leave() && !goes_on(*this)) [[unlikely]]
-    check_may_leave();
+  if (!may_switch() && !goes_on(*this)) [[unlikely]]
+    check_may_switch();
   if (recorded_ && note_switch(*this) && !look_is_due()) [[unlikely]]
     return;
   give_back_retired_stack();

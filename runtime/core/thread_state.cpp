@@ -86,7 +86,7 @@ thread_state::~thread_state() {
   }
   {
     const std::lock_guard guard(mail_->lock());
-    store.leave();
+    store.retire();
   }
   release_after_end(*main_);
   ::pthread_setcancelstate(cancel_state_before_, nullptr);

@@ -77,7 +77,7 @@ wake_reason await_once(family& children, until goal, bool interruptible) noexcep
 
 /// If the running fiber, or an ancestor of it, belongs to `group`, the end of the group cannot wait
 /// for that fiber: it is cancelled, and leaves the group for the family of the group's owner.
-void leave_to_owner(family& group, thread_state& thread) noexcept {
+void move_to_owner(family& group, thread_state& thread) noexcept {
   for (control_block* line = &thread.running(); line != nullptr && thread.is_home_of(*line);
        line = line->parent) {
     if (line->belongs_to != &group) continue;

@@ -71,7 +71,7 @@ group::~group() {
   detail::thread_state& thread = home_of(*family_.owner);
   if (!family_.awaited) detail::warn_of_unawaited(family_, thread, "its group");
   family_.closed = true;
-  leave_to_owner(family_, thread);
+  move_to_owner(family_, thread);
   end_family(family_, "its group has ended");
   leave_owner(family_);
 }

@@ -80,7 +80,7 @@ supervisor::~supervisor() {
 
 void supervisor::run() {
   for (supervised& child : children_) start(child);
-  while (anything_left()) {
+  while (has_unfinished()) {
     wait();
     while (!news_.empty()) look_at(*news_.front());
     start_due();
@@ -88,9 +88,9 @@ void supervisor::run() {
 }
 
 void supervisor::start(supervised& child) {
-  const fiber_ref proxy =
-      child.proxies.spin({.name = "proxy of " + child.label},
-                         [leaving = news(*this, child)] { leaving.owner->keep(*leaving.child); });
+  const fiber_ref proxy = child.proxies.spin(
+      {.name = "proxy of " + child.label},
+      [end_news = news(*this, child)] { end_news.owner->keep(*end_news.child); });
   cold(block_of(proxy)).is_proxy = true;
   child.state = child_state::running;
   child.unwanted = false;
@@ -134,7 +134,7 @@ void supervisor::keep(supervised& child) {
 }
 
 /// Called when the child and its own children are dead.
-void supervisor::leave_news(supervised& child) {
+void supervisor::push_news(supervised& child) {
   child.body = {};
   child.end_time = clock::now();
   child.state = child_state::over;
@@ -149,7 +149,7 @@ void supervisor::end(supervised& child) {
   while (child.state == child_state::running) await_news();
 }
 
-bool supervisor::anything_left() const noexcept {
+bool supervisor::has_unfinished() const noexcept {
   return std::any_of(children_.begin(), children_.end(),
                      [](const supervised& child) { return child.state != child_state::done; });
 }
@@ -238,8 +238,8 @@ clock::duration supervisor::take_delay(supervised& child) {
   if (child.end_time - child.start_time >= settings_.window) child.delay = settings_.delay;
   const clock::duration full = child.delay;
   child.delay = full > settings_.longest_delay / 2 ? settings_.longest_delay : full * 2;
-  const double left_out = std::uniform_real_distribution<double>(0, settings_.jitter)(dice_);
-  return full - std::chrono::duration_cast<clock::duration>(full * left_out);
+  const double reduction = std::uniform_real_distribution<double>(0, settings_.jitter)(dice_);
+  return full - std::chrono::duration_cast<clock::duration>(full * reduction);
 }
 
 void supervisor::announce(kind event_kind, const supervised& child, clock::duration delay) const {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The children of one supervise(). Each child has a proxy, a fiber that spins the child, awaits
-// its end and leaves the news; all decisions are taken by the supervising fiber.
+// its end and pushes the news; all decisions are taken by the supervising fiber.
 #pragma once
 
 #include <cstddef>
@@ -63,23 +63,23 @@ class supervisor {
   // Children that run:
   void start(supervised& child);
   void start_due();
-  /// Left when a proxy ends, also if the proxy was cancelled before it could begin.
+  /// Pushed when a proxy ends, also if the proxy was cancelled before it could begin.
   struct news {
     news(supervisor& parent, supervised& subject) noexcept : owner(&parent), child(&subject) {}
     news(news&& other) noexcept : owner(other.owner), child(std::exchange(other.child, nullptr)) {}
     news& operator=(news&&) = delete;
     ~news() {
-      if (child != nullptr) owner->leave_news(*child);
+      if (child != nullptr) owner->push_news(*child);
     }
     supervisor* owner;
     supervised* child;
   };
   void keep(supervised& child);
-  void leave_news(supervised& child);
+  void push_news(supervised& child);
   void end(supervised& child);
 
   // Children that have ended:
-  bool anything_left() const noexcept;
+  bool has_unfinished() const noexcept;
   void wait();
   void await_news();
   void acknowledge(supervised& child);

@@ -46,7 +46,7 @@ class arrival_job {
   void operator()() { run(); }
   void run() noexcept { arrive(*attempt_, true); }
   static void fail(const worker_load&, const std::exception_ptr&) noexcept {}
-  static void leave_undone() noexcept {}
+  static void mark_undone() noexcept {}
   bool has_slot() const noexcept { return attempt_->has_slot; }
   void drop() noexcept { attempt_.reset(); }
   static void publish() noexcept {}
@@ -69,7 +69,7 @@ void give(const strand& target, const arrival& fiber) {
 }
 
 void give(const thread& worker, const arrival& fiber) {
-  leave(*worker.link(), job_slot::holding(arrival_job(fiber), call_site::here()));
+  deposit(*worker.link(), job_slot::holding(arrival_job(fiber), call_site::here()));
 }
 
 namespace {
@@ -94,8 +94,8 @@ std::shared_ptr<job_inbox> make_inbox(thread_state& home) {
 constexpr executor_kind of_a_runtime{
     [](void* inbox, std::function<void()>&& f) {
       local_list inherited_locals = inherited_here();
-      leave_with(std::move(inherited_locals), job_slot::holding(std::move(f), call_site::here()),
-                 [&](job_slot&& item) { leave(inbox_at(inbox), std::move(item)); });
+      deposit_with(std::move(inherited_locals), job_slot::holding(std::move(f), call_site::here()),
+                   [&](job_slot&& item) { leave(inbox_at(inbox), std::move(item)); });
     },
     [](const void* inbox) {
       const thread_state* thread = self();

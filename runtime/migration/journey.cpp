@@ -56,7 +56,7 @@ namespace {
 /// is stale afterwards.
 void depart(journey& trip) noexcept {
   residence& origin = *trip.place;
-  origin.thread.check_may_leave();
+  origin.thread.check_may_switch();
   trip.saved_context.watched = origin.block.resume_context.watched;
   switch_context(trip.saved_context, origin.own_context);
   if (trip.home_stage == journey::home_state::closing) trip.home.close();

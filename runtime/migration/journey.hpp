@@ -56,7 +56,7 @@ struct residence {
 
   bool is_home() const noexcept;
   /// Whether the traveller may return here, so that the residence is kept when it leaves.
-  bool lasts() const noexcept { return is_home() || portals > 0 || leaves_children(); }
+  bool lasts() const noexcept { return is_home() || portals > 0 || has_children(); }
   /// Whether the traveller must leave this residence for good: a foreign thread, or a fiber that
   /// serves an executor, goes on only when the traveller has left.
   bool must_be_left() const noexcept { return thread.foreign || stay != nullptr; }
@@ -114,10 +114,10 @@ struct residence {
 
  private:
   static void begin(void* home);
-  bool leaves_children() const noexcept;
+  bool has_children() const noexcept;
   bool only_for_children() const noexcept { return !is_home() && portals == 0; }
   void unlist_locked() noexcept;
-  void take_leave() noexcept;
+  void depart() noexcept;
   bool post_on() noexcept;
   bool await_back() noexcept;
   void await_news() noexcept;

@@ -27,9 +27,9 @@ _Unwind_Reason_Code note(_Unwind_Context* frame, void* argument) {
   return _URC_NO_REASON;
 }
 
-saved_context left_at(const context& fiber_context) noexcept {
+saved_context saved_position_of(const context& fiber_context) noexcept {
   if (switches_inline) return fiber_context;
-  return as_left_inline(fiber_context);
+  return as_saved_inline(fiber_context);
 }
 
 void follow(void* argument) {
@@ -40,12 +40,13 @@ void follow(void* argument) {
 
 bool has_begun(const context& fiber_context) noexcept {
   return fiber_context.stack_pointer != nullptr &&
-         left_at(fiber_context).resume_at != reinterpret_cast<void*>(&motet_enter_context);
+         saved_position_of(fiber_context).resume_at !=
+             reinterpret_cast<void*>(&motet_enter_context);
 }
 
 std::span<void*> parked_frames(const context& fiber_context, std::span<void*> buffer) noexcept {
   if (!has_begun(fiber_context)) return {};
-  const saved_context position = left_at(fiber_context);
+  const saved_context position = saved_position_of(fiber_context);
   noting notes{buffer, position.resume_at};
   motet_look_from(&position, &follow, &notes);
   return buffer.first(notes.count);

@@ -21,7 +21,7 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 bool has_begun(const context& fiber_context) noexcept;
 
 /// Puts the return addresses of `fiber_context`, the innermost first, into `buffer`. The context
-/// must have been left by a switch and stay left meanwhile.
+/// must have been suspended by a switch and stay so meanwhile.
 /// Returns: the part of `buffer` that is used; empty for a context that has not begun.
 std::span<void*> parked_frames(const context& fiber_context, std::span<void*> buffer) noexcept;
 
@@ -30,6 +30,6 @@ std::span<void*> parked_frames(const context& fiber_context, std::span<void*> bu
 
 /// Where the code of a switch by call keeps what a switch inline keeps in the context. In
 /// context/<architecture>.cpp.
-saved_context as_left_inline(const saved_context& left_by_call) noexcept;
+saved_context as_saved_inline(const saved_context& saved_by_call) noexcept;
 
 }}}  // namespace motet::MOTET_ABI::detail

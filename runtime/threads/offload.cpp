@@ -162,11 +162,11 @@ void owned_call::await_end(owned<owned_call>& call) {
   if (blocking_pool::withdraw(lent)) thread->throw_pending();
   std::stop_source stop = lent.stop_;
   phase state = phase::awaited;
-  blocking_pool::will_leave(lent);
+  blocking_pool::mark_abandoned(lent);
   race_point();
-  if (lent.phase_.compare_exchange_strong(state, phase::left)) {
+  if (lent.phase_.compare_exchange_strong(state, phase::abandoned)) {
     call.release();
-    blocking_pool::has_left();
+    blocking_pool::end_wait_of_caller();
     stop.request_stop();
     thread->throw_pending();
   }

@@ -43,7 +43,7 @@ std::exception_ptr failure_of_children(const worker_load& worker) noexcept {
   return first;
 }
 
-std::exception_ptr left_undone() noexcept {
+std::exception_ptr undone_error() noexcept {
   return made_exception<fiber_cancelled>("a job", "its pool was stopped");
 }
 

@@ -27,7 +27,7 @@ constexpr std::size_t many = 128;
 
 struct block_pool::slab {
   slab* next = nullptr;
-  std::atomic<std::size_t> blocks_in_use{0};  // from leave() on
+  std::atomic<std::size_t> blocks_in_use{0};  // from retire() on
   std::size_t first_fresh = 0;                // blocks that have been handed out, ever
   std::size_t backed_count = few;  // those that cause no more page faults, except the first few
 
@@ -75,7 +75,7 @@ static_assert(block_slab::remote + block_slab::remote_size * block_slab::blocks 
                   sizeof(control_block) * block_slab::blocks + block_slab::first <=
               block_slab::size);
 
-void block_pool::leave() noexcept {
+void block_pool::retire() noexcept {
   for (slab* entry = slabs_; entry != nullptr; entry = entry->next)
     entry->blocks_in_use = entry->first_fresh;
   while (unused_block* free_block = free_) {

@@ -14,7 +14,7 @@ class block_pool {
   block_pool() = default;
   block_pool(const block_pool&) = delete;
   block_pool& operator=(const block_pool&) = delete;
-  ~block_pool() { leave(); }
+  ~block_pool() { retire(); }
 
   /// Whether a block has been put back that can be used again.
   bool has_used() const noexcept { return free_ != nullptr; }
@@ -38,7 +38,7 @@ class block_pool {
   }
 
   /// The thread ends. Under its mailbox's lock, like what follows.
-  void leave() noexcept;
+  void retire() noexcept;
   /// As put(), for a block whose thread has ended.
   [[gnu::noinline]] static void put_after_end(control_block& block) noexcept;
   /// In a forked child: all blocks but `main_block` are the parent's; their slabs stay as they are.

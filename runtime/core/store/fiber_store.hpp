@@ -46,7 +46,7 @@ class fiber_store {
   std::size_t timers_of_blocks() const noexcept { return blocks_.made() * timers::of_a_fiber; }
 
   /// The thread ends. Under its mailbox's lock.
-  void leave() noexcept { blocks_.leave(); }
+  void retire() noexcept { blocks_.retire(); }
   /// Called in a forked child.
   /// The stacks of the parent's other fibers stay promised, or in use, for ever.
   void abandon(control_block& caller) noexcept {

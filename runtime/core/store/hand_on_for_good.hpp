@@ -57,7 +57,7 @@ inline control_block& thread_core::hand_on_for_good() noexcept {
   } else {
     retired_stack_ = old_stack;
   }
-  leave_context(next.resume_context);
+  load_context(next.resume_context);
 }
 
 }}}  // namespace motet::MOTET_ABI::detail

@@ -44,7 +44,7 @@ class poll_schedule {
   /// Returns: the counter at the last poll.
   std::uint64_t polled_at() const noexcept { return polled_at_; }
   /// Returns: how many polls would have been due since the last one.
-  double polls_left_out() const noexcept {
+  double omitted_polls() const noexcept {
     return static_cast<double>(ticks() - polled_at_) / static_cast<double>(ticks_between_polls_);
   }
 

@@ -85,7 +85,7 @@ void take_length(client_request& request) {
 }
 
 /// A short body that comes soon is read, so that the connection can be used again.
-void leave(reply answer) {
+void drain(reply answer) {
   try {
     move_on_after(std::chrono::seconds(1), [&] {
       std::array<std::byte, 4096> scratch;
@@ -162,7 +162,7 @@ reply client::request(std::string_view method, std::string_view address,
     reply answer = ask(*pool_, request);
     if (limit == 0 || !follow(answer, request)) return answer;
     if (moves == limit) throw bad_reply("more than " + std::to_string(limit) + " redirects");
-    leave(std::move(answer));
+    drain(std::move(answer));
   }
 }
 

@@ -25,7 +25,7 @@ constexpr clock::duration last_chance = 1s;
 
 /// Limits for a body that the handler has not read: its size, and the time that it may take.
 constexpr std::uint64_t most_unread = std::uint64_t{64} * 1024;
-constexpr clock::duration longest_to_leave = 1s;
+constexpr clock::duration longest_drain = 1s;
 
 /// Empty lines before one request.
 constexpr int most_empty_lines = 4;
@@ -60,7 +60,7 @@ std::exception_ptr server_connection::answer_one() {
   is_over_ = answer_.broken() || !answer_.keeps_alive();
   if ((is_over_ || !body_.ended()) && !answer_.lost()) answer_.send();
   const clock::duration took = clock::now() - start;
-  if (!is_over_) is_over_ = !body_.skip(most_unread, longest_to_leave);
+  if (!is_over_) is_over_ = !body_.skip(most_unread, longest_drain);
   if (is_over_ && !answer_.lost() && (!answer_.broken() || answer_.handed_over())) end_connection();
   if (!options_.log) return failure;
   try {
@@ -254,10 +254,10 @@ void server_connection::fail(int status, std::string_view text) {
 /// its body or not, so that connection is closed.
 void server_connection::drain_body() {
   const bool waits_to_be_asked = !body_.begun() && head_.headers.find("expect").has_value();
-  const bool is_left =
+  const bool reusable =
       body_.ended() ||
       (!waits_to_be_asked && (body_.skip(most_unread, 0s) || body_.can_skip(most_unread)));
-  if (!is_left || options_.connections.drain.stop_requested()) answer_.close_after();
+  if (!reusable || options_.connections.drain.stop_requested()) answer_.close_after();
 }
 
 void server_connection::refuse(int status) {

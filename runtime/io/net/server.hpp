@@ -203,12 +203,12 @@ class server {
     } catch (...) {
       report(std::current_exception());
     }
-    end_what_is_left();
+    end_remaining_children();
     if (cancellation != nullptr) std::rethrow_exception(cancellation);
   }
 
   /// The children that a handler has not awaited may fail, too.
-  void end_what_is_left() {
+  void end_remaining_children() {
     if (!detail::end_own_children("the handler of its connection is over")) return;
     while (const std::exception_ptr error = detail::take_error_of_child(detail::here().running())) {
       report(error);

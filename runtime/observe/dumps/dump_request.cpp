@@ -60,7 +60,7 @@ void dump_request::report_running(void* context) const noexcept {
   const control_block& fiber = thread_.running();
   const options& settings = thread_.settings();
   const auto period = std::chrono::duration<double, std::milli>(settings.time_between_polls);
-  const double without_poll = thread_.schedule.polls_left_out() * period.count();
+  const double without_poll = thread_.schedule.omitted_polls() * period.count();
   report_line line;
   line << "motet: thread " << static_cast<std::uint64_t>(::gettid()) << " runs fiber " << fiber.id;
   if (fiber.named) line << " \"" << quotable(name_of(fiber)) << "\"";

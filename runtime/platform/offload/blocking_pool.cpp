@@ -185,7 +185,7 @@ bool withdraw(blocking_call& work) noexcept {
   return true;
 }
 
-void will_leave(blocking_call& work) noexcept {
+void mark_abandoned(blocking_call& work) noexcept {
   thread_set& threads = thread_set::get();
   race_point();
   const std::lock_guard lock(threads.lock);
@@ -195,7 +195,7 @@ void will_leave(blocking_call& work) noexcept {
   give_out(*work.worker->works_in);
 }
 
-void has_left() noexcept {
+void end_wait_of_caller() noexcept {
   race_point();
   const std::lock_guard lock(thread_set::get().lock);
   if (own_worker != nullptr) end_wait(*own_worker);

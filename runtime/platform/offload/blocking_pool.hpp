@@ -38,9 +38,9 @@ int submit(blocking_call& work) noexcept;
 /// Returns: whether the call was taken back.
 bool withdraw(blocking_call& work) noexcept;
 /// The caller is about to abandon `work`, whose thread no longer counts towards the limit.
-void will_leave(blocking_call& work) noexcept;
+void mark_abandoned(blocking_call& work) noexcept;
 /// The caller no longer waits for its call, which may have ended and been destroyed.
-void has_left() noexcept;
+void end_wait_of_caller() noexcept;
 
 /// Called in a call: its thread never ends, because something depends on the thread's life.
 void keep_this_thread() noexcept;
@@ -56,7 +56,7 @@ set_load load() noexcept;
 struct congestion {
   set_load load;
   std::size_t limit = 0;
-  std::size_t abandoned_count = 0;  // threads whose callers have left
+  std::size_t abandoned_count = 0;  // threads whose callers have abandoned their calls
   call_site site;                   // the call site of most running calls,
   std::size_t from_site = 0;        // the number of these calls,
   clock::duration longest{};        // and how long the oldest has run

@@ -2,8 +2,8 @@
 // Which threads for offloaded calls are at work, and which calls stand in line for them. A thread
 // whose call has fibers may wait for calls of these fibers: then the thread is excused, another one
 // may work in its place, and the nested calls are served first, so that the calls that wait cannot
-// take all threads from those they wait for. A thread whose call was left by its caller is excused,
-// too. All is under the lock of platform/offload/blocking_pool.cpp.
+// take all threads from those they wait for. A thread whose call was abandoned by its caller is
+// excused, too. All is under the lock of platform/offload/blocking_pool.cpp.
 #pragma once
 
 #include <atomic>
@@ -32,7 +32,7 @@ struct offload_worker : tagged_link<offload_workers_tag> {
   clock::time_point begin{};                       // when it began; the epoch: it makes none
   blocking_pool::worker_pool* works_in = nullptr;  // null: the thread is not in the set
   std::size_t waits_for = 0;  // how many calls of its call's fibers it waits for
-  bool abandoned = false;     // the caller has left the call that the thread makes
+  bool abandoned = false;     // the caller has abandoned the call that the thread makes
   bool stays = false;         // however long it is idle
 
   bool excused() const noexcept { return waits_for > 0 || abandoned; }

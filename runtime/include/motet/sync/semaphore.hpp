@@ -152,7 +152,7 @@ class basic_semaphore {
   }
 
   void choose(wake_list& waiters, const thread_core* chooser) noexcept {
-    while (wait_node* next = waiters_.first_left()) {
+    while (wait_node* next = waiters_.first_open()) {
       const auto size = static_cast<std::ptrdiff_t>(next->number);
       if (size > free_) return;
       if (!wait_list::take(*next, chooser)) continue;  // interrupted just now

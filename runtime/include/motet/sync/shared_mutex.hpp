@@ -185,7 +185,7 @@ class basic_shared_mutex {
 
   /// Lets waiters in from the front, until the first that cannot have the mutex now.
   void choose(wake_list& waiters, const thread_core* chooser) noexcept {
-    while (wait_node* next = waiters_.first_left()) {
+    while (wait_node* next = waiters_.first_open()) {
       if (!free_for(next->number)) return;
       if (!wait_list::take(*next, chooser)) continue;  // interrupted just now
       take(next->number, static_cast<candidate*>(next)->mark);
@@ -196,7 +196,7 @@ class basic_shared_mutex {
   /// Wakes the first waiter if it could have the mutex, but does not give it the mutex: the waiter
   /// looks again.
   void invite(wake_list& waiters, const thread_core* chooser) noexcept {
-    while (wait_node* next = waiters_.first_left()) {
+    while (wait_node* next = waiters_.first_open()) {
       if (!free_for(next->number)) return;
       if (!wait_list::take(*next, chooser)) continue;  // interrupted just now
       waiters_.expect(*next);

@@ -56,7 +56,7 @@ class submitted_work {
   void fail(const worker_load&, std::exception_ptr error) noexcept {
     state_->error = as_seen_by_others(std::move(error), "a job");
   }
-  void leave_undone() noexcept { state_->error = left_undone(); }
+  void mark_undone() noexcept { state_->error = undone_error(); }
   static constexpr bool has_slot() noexcept { return true; }
   void drop() noexcept { state_->function.reset(); }
   void publish() noexcept { state_->publish(); }
@@ -179,9 +179,9 @@ class thread_pool {
   void give_to(detail::worker_load& worker, Work&& work, detail::local_list&& inherited_locals,
                call_site site, bool movable = false) const {
     detail::pool_task<Work> task(worker, std::move(work));
-    detail::leave_with(std::move(inherited_locals),
-                       detail::job_slot::holding(std::move(task), site, movable),
-                       [&](detail::job_slot&& item) { hand_over(worker, std::move(item)); });
+    detail::deposit_with(std::move(inherited_locals),
+                         detail::job_slot::holding(std::move(task), site, movable),
+                         [&](detail::job_slot&& item) { hand_over(worker, std::move(item)); });
   }
   template <typename Work>
   void give(Work&& work, detail::local_list&& inherited_locals, call_site site) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A call that a plain thread makes for a fiber, which waits for its end or has left it.
+// A call that a plain thread makes for a fiber, which waits for its end or has abandoned it.
 #pragma once
 
 #include <motet/base/call_site.hpp>

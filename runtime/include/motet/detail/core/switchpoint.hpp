@@ -59,12 +59,12 @@ struct thread_core {
     if (alarm_ >= 0) [[unlikely]]
       sound_alarm();
   }
-  /// From now on the running fiber may not leave, because of a guard at `site`; null: it may.
+  /// From now on the running fiber may not switch, because of a guard at `site`; null: it may.
   /// Returns: the previous `site`.
   const call_site* forbid_switches(const call_site* site) noexcept;
-  bool may_leave() const noexcept { return no_switch_ == nullptr; }
+  bool may_switch() const noexcept { return no_switch_ == nullptr; }
   /// Aborts the process if a no_switch_guard forbids the switch.
-  void check_may_leave() const noexcept;
+  void check_may_switch() const noexcept;
   list<control_block, fibers_tag>& fibers() noexcept { return fibers_; }
 
   /// The addresses at which another thread observes this one's progress.

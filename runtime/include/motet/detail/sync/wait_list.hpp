@@ -38,7 +38,7 @@ class wait_list {
   }
 
   /// The same, but first removes the nodes at the front whose waiters have ended.
-  wait_node* first_left() noexcept {
+  wait_node* first_open() noexcept {
     wait_node* node = first();
     while (node != nullptr && !node->owner->open()) node = next_after_ended(*node);
     return node;

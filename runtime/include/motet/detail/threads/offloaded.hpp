@@ -125,7 +125,7 @@ class owned_call : public blocking_call {
   bool run() noexcept final;
   void notify() noexcept final;
 
-  enum class phase : unsigned char { awaited, left, over };
+  enum class phase : unsigned char { awaited, abandoned, over };
   std::atomic<phase> phase_{phase::awaited};
   sigset_t signals_{};  // as a lent_call's
   remote_wait* caller_ =

@@ -50,7 +50,7 @@ bool may_have_spun() noexcept;
 /// Returns: the exception of a child that no fiber has received; further ones go to on_unhandled.
 std::exception_ptr failure_of_children(const worker_load& worker) noexcept;
 /// Returns: the exception for the future of a job that was not done.
-std::exception_ptr left_undone() noexcept;
+std::exception_ptr undone_error() noexcept;
 /// Called on the fiber of the job that has failed.
 void note_failure(worker_load& worker, const std::exception_ptr& error) noexcept;
 void count_finished(worker_load& worker, bool has_slot) noexcept;
@@ -96,7 +96,7 @@ class pool_task {
   /// worker idle.
   void end() noexcept {
     if (end_ <= job_end::undone) {
-      work_.leave_undone();
+      work_.mark_undone();
     } else if (may_have_spun()) {
       look_at_children();
     }
@@ -143,7 +143,7 @@ class posted_work {
   void fail(const worker_load& worker, const std::exception_ptr& error) noexcept {
     report_unhandled(worker, error);
   }
-  void leave_undone() noexcept {}
+  void mark_undone() noexcept {}
   static constexpr bool has_slot() noexcept { return true; }
   void drop() noexcept { function_.reset(); }
   void publish() noexcept {}
