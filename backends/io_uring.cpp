@@ -219,7 +219,7 @@ class uring_backend final : public backend {
 
   [[gnu::noinline]] void settle_slowly(operation& op) noexcept {
     if (op.stage == stage_polling && op.result >= 0 && !op.cancelling) return go_on(op);
-    if (op.stage == stage_refused) take_refusal(op);
+    if (op.stage == stage_refused) accept_refusal(op);
     if (only_waits(op) && !reports_what_was_asked(op)) return;
     if (!op.cancelling && tries_again(op)) return;
     if (op.cancelling && (op.stage == stage_polling || op.result == -EAGAIN)) {

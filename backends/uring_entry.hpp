@@ -35,7 +35,7 @@ inline uring_notes& notes_of(operation& op) noexcept {
 }
 
 /// For a fault point: the entry becomes a nop, because a refused operation must have no effect; the
-/// error is kept for take_refusal().
+/// error is kept for accept_refusal().
 inline void refuse_entry(io_uring_sqe& entry, operation& op, int error) noexcept {
   if (error == faults::falls_short) {
     if (entry.opcode != IORING_OP_READV && entry.opcode != IORING_OP_WRITEV) entry.len = 1;
@@ -48,7 +48,7 @@ inline void refuse_entry(io_uring_sqe& entry, operation& op, int error) noexcept
 }
 
 /// Called when the nop of a refused entry is back.
-inline void take_refusal(operation& op) noexcept {
+inline void accept_refusal(operation& op) noexcept {
   op.stage = 0;
   std::memcpy(&op.result, op.scratch, sizeof op.result);
 }

@@ -182,7 +182,7 @@ std::int32_t call_connect(operation& op, bool) noexcept {
 
 /// A cancelled connect goes on in the kernel, which would answer EALREADY to the next one.
 /// Source: connect(2), AF_UNSPEC.
-void take_back_connect(int fd) noexcept {
+void undo_connect(int fd) noexcept {
   const sockaddr no_address{AF_UNSPEC, {}};
   ::connect(fd, &no_address, sizeof no_address);
 }
@@ -227,9 +227,9 @@ constexpr verb_row on_file(verb kind, names text, std::uint8_t ring_code, payloa
 /// A verb about connections, or about readiness.
 constexpr verb_row other(verb kind, names text, std::uint8_t ring_code, short readiness,
                          payload carries, std::int32_t (*call)(operation&, bool) noexcept,
-                         void (*take_back)(int) noexcept = nullptr) {
+                         void (*undo)(int) noexcept = nullptr) {
   const bool fills = carries == payload::peer;
-  return {kind,    text,  call,  take_back, readiness, ring_code, file_place::none,
+  return {kind,    text,  call,  undo, readiness, ring_code, file_place::none,
           carries, fills, false, false};
 }
 
@@ -264,7 +264,7 @@ constexpr std::array<verb_row, verbs> rows{
               &call_sendmsg),
     other(verb::accept, "accept", IORING_OP_ACCEPT, POLLIN, payload::peer, &call_accept),
     other(verb::connect, "connect", IORING_OP_CONNECT, POLLOUT, payload::address, &call_connect,
-          &take_back_connect),
+          &undo_connect),
     other(verb::wait_fd, "wait_fd", IORING_OP_POLL_ADD, 0, payload::nothing, &look_at),
 };
 

@@ -50,7 +50,7 @@ struct verb_row {
   /// Returns: what the call returns, or minus an errno value.
   std::int32_t (*call)(operation& op, bool nowait) noexcept;
   /// Undoes what a call that was cancelled has begun; null: such a call has done nothing.
-  void (*take_back)(int fd) noexcept;
+  void (*undo)(int fd) noexcept;
   short readiness;         // POLLIN or POLLOUT; 0: operation::flags is the mask to wait for
   std::uint8_t ring_code;  // Source: io_uring_enter(2), IORING_OP_*
   file_place place;

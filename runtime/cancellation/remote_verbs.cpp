@@ -19,10 +19,10 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 namespace {
 
 /// The requests that other threads have made since the home thread last looked.
-struct requests_taken {
+struct pending_requests {
   remote_requests batch;
 
-  explicit requests_taken(control_block& fiber) noexcept {
+  explicit pending_requests(control_block& fiber) noexcept {
     const std::lock_guard guard(fiber.mail->lock());
     remote_requests& requests = requests_of(fiber);
     requests.queued = false;
@@ -59,7 +59,7 @@ void do_cancel(control_block& fiber, remote_requests& requests) noexcept {
 
 void do_requests(post& item, thread_state& home) noexcept {
   control_block& fiber = *static_cast<remote_requests&>(item).fiber;
-  remote_requests batch = requests_taken(fiber).batch;
+  remote_requests batch = pending_requests(fiber).batch;
   ++fiber.references;
   for (std::uint8_t place = 1; place <= batch.request_count; ++place) {
     if (place == batch.raise_at && raise_here(fiber, batch.raised)) batch.raised = nullptr;

@@ -90,8 +90,8 @@ struct upward_calls {
   void (*write_dump)(dump_request& request) noexcept;
   /// Writes a line for each fiber of the thread.
   void (*dump_fibers)(thread_state& thread, std::ostream& output);
-  /// See take_snapshot().
-  void (*take_snapshot)(snapshot_cause cause) noexcept;
+  /// See save_snapshot().
+  void (*save_snapshot)(snapshot_cause cause) noexcept;
 };
 
 extern const upward_calls hooks [[gnu::visibility("hidden")]];

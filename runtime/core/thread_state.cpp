@@ -79,7 +79,7 @@ thread_state::thread_state(const options& settings, std::unique_ptr<backend> ker
 thread_state::~thread_state() {
   if (counts.on()) tell(*this);
   give_back_retired_stack();
-  if (jobs.taken) --worker_threads;
+  if (jobs.in_use) --worker_threads;
   {
     const mapping_guard guard;
     kernel_.reset();

@@ -143,7 +143,7 @@ void coroutine_driver::wait_once(event* completion) {
   const select_branch* winner = &waits_.front()->branch();
   std::exception_ptr error;
   try {
-    winner = &take_one(branches_, false, "await of a coroutine");
+    winner = &select_one(branches_, false, "await of a coroutine");
   } catch (...) {
     error = std::current_exception();
   }

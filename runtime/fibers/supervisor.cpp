@@ -205,7 +205,7 @@ void supervisor::restart(supervised& failure) {
     }
     if (again) child.state = child_state::waiting;
   }
-  const clock::duration delay = take_delay(failure);
+  const clock::duration delay = next_delay(failure);
   const clock::time_point due = after(clock::now(), delay);
   for (std::size_t place = first; place < last; ++place) {
     supervised& child = children_[place];
@@ -234,7 +234,7 @@ bool supervisor::may_restart() {
 }
 
 /// Returns: the delay before this restart; the next one will be longer.
-clock::duration supervisor::take_delay(supervised& child) {
+clock::duration supervisor::next_delay(supervised& child) {
   if (child.end_time - child.start_time >= settings_.window) child.delay = settings_.delay;
   const clock::duration full = child.delay;
   child.delay = full > settings_.longest_delay / 2 ? settings_.longest_delay : full * 2;

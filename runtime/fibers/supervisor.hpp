@@ -87,7 +87,7 @@ class supervisor {
   void restart(supervised& child);
   [[noreturn]] void give_up(supervised& child);
   bool may_restart();
-  clock::duration take_delay(supervised& child);
+  clock::duration next_delay(supervised& child);
   void announce(kind event_kind, const supervised& child, clock::duration delay = {}) const;
 
   const supervise_options& settings_;

@@ -122,7 +122,7 @@ struct signal_set::state {
     read_end.close();
   }
 
-  void take(int signal) {
+  void catch_signal(int signal) {
     if (!can_be_waited_for(signal)) {
       throw std::invalid_argument("signal_set: " + name_of(signal) + " cannot be caught");
     }
@@ -157,7 +157,7 @@ struct signal_set::state {
 };
 
 signal_set::signal_set(std::initializer_list<int> signals) : state_(std::make_shared<state>()) {
-  for (const int number : signals) state_->take(number);
+  for (const int number : signals) state_->catch_signal(number);
 }
 
 signal_set::signal_set(signal_set&&) noexcept = default;

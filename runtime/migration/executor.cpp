@@ -114,7 +114,7 @@ executor here() {
   detail::thread_state& home = detail::here();
   if (home.foreign) throw std::logic_error("here(): a foreign thread has no runtime");
   if (home.jobs.stopped) throw executor_stopped();
-  if (!home.jobs.taken) take_jobs(home, detail::make_inbox(home));
+  if (!home.jobs.in_use) take_jobs(home, detail::make_inbox(home));
   return {home.jobs.inbox, detail::of_a_runtime};
 }
 

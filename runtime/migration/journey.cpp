@@ -72,7 +72,7 @@ void check_comes_home(const control_block& fiber) {
 }
 
 /// Whether the fiber's thread takes no posts any more, so that the fiber could not come back.
-bool takes_no_mail(const control_block& fiber) noexcept {
+bool refuses_posts(const control_block& fiber) noexcept {
   const std::lock_guard lock(fiber.mail->lock());
   return fiber.mail->closed();
 }
@@ -135,7 +135,7 @@ residence* go(const executor& target, bool returns) {
   }
   control_block& fiber = traveller_of(thread.running());
   if (!returns) check_comes_home(fiber);
-  if (fiber.ending && takes_no_mail(fiber)) throw executor_stopped();
+  if (fiber.ending && refuses_posts(fiber)) throw executor_stopped();
   journey& trip = journey_of(fiber);
   residence& origin = *trip.place;
   if (origin.host_executor && executor_access::same(*origin.host_executor, target)) return nullptr;

@@ -131,7 +131,7 @@ struct residence {
   void pack_scopes() noexcept;
   void arm_or_fire(timer& alarm) noexcept;
   void lend_end() noexcept;
-  void take_back_end() noexcept;
+  void reclaim_end() noexcept;
   void take_result() noexcept;
 };
 

@@ -23,7 +23,7 @@ void clear(control_block& block, interrupt kind) noexcept {
 
 }  // namespace
 
-/// The capacity for timers that a traveller has used is kept at a residence that it may come back to.
+/// The timers that a traveller has reserved stay so at a residence to which it may come back.
 void residence::keep_timers(std::size_t count) {
   if (count > timers) thread.time.reserve(count - timers);
   for (; timers > count; --timers) thread.time.unreserve();
@@ -107,7 +107,7 @@ void residence::detach() noexcept {
   pack_scopes();
   cold_part& part = cold(block);
   thread.time.disarm(part.grace);
-  take_back_end();
+  reclaim_end();
   trip.traveller_state.locals = std::exchange(part.locals, std::move(own_state.locals));
   if (is_home()) trip.absent = true;
   block.hosts = false;
@@ -145,7 +145,7 @@ void residence::lend_end() noexcept {
   }
 }
 
-void residence::take_back_end() noexcept {
+void residence::reclaim_end() noexcept {
   cold_part& part = cold(block);
   if ((block.interrupts & interrupt_cancel) == 0) return;
   clear(block, interrupt_cancel);

@@ -39,7 +39,7 @@ class stack_pool {
     promise();
     return take_promised();
   }
-  /// A stack of the default size is kept for a fiber, until take_promised() or take_back_promise().
+  /// A stack of the default size is kept for a fiber, until take_promised() or release_promise().
   /// Throws: stack_unavailable.
   void promise() {
     if (unpromised_count_ <= 0) [[unlikely]]
@@ -53,7 +53,7 @@ class stack_pool {
     if (free_count_ > most_in_cache) __builtin_prefetch(free_[free_count_ - ahead].top - 64, 1);
     return {last.bottom, last.top};
   }
-  void take_back_promise() noexcept { ++unpromised_count_; }
+  void release_promise() noexcept { ++unpromised_count_; }
   void give_back(const stack& memory) noexcept {
     if (memory.size() >= stride) {
       unmap_large(memory);

@@ -61,7 +61,7 @@ timeslice_lock::~timeslice_lock() {
   }
 }
 
-void timeslice_lock::take(std::uintptr_t mark) noexcept {
+void timeslice_lock::acquire(std::uintptr_t mark) noexcept {
   holder_.store(mark, std::memory_order_relaxed);
   turn_began_ = detail::ticks();
   ++turns_;
@@ -93,7 +93,7 @@ timeslice_lock::wait_node* timeslice_lock::choose_next() noexcept {
   }
   first_ = next->next;
   waiter_count_.store(waiter_count_.load(std::memory_order_relaxed) - 1, std::memory_order_relaxed);
-  take(next->mark);
+  acquire(next->mark);
   next->has_turn = true;
   ++statistics_.handovers;
   statistics_.longest_wait = std::max(statistics_.longest_wait, clock::now() - next->start);
@@ -112,7 +112,7 @@ void timeslice_lock::lock() {
   sharing_.lock();
   const std::uintptr_t holder = holder_.load(std::memory_order_relaxed);
   if (holder == 0) {
-    take(me);
+    acquire(me);
     sharing_.unlock();
     return;
   }
@@ -130,7 +130,7 @@ bool timeslice_lock::try_lock() {
   const std::uintptr_t me = detail::holder_mark(detail::self_core());
   const std::lock_guard lock(sharing_);
   if (holder_.load(std::memory_order_relaxed) != 0) return false;
-  take(me);
+  acquire(me);
   return true;
 }
 
@@ -169,7 +169,7 @@ void timeslice_lock::lock_again() noexcept {
   const std::uintptr_t me = detail::holder_mark(detail::self_core());
   sharing_.lock();
   if (holder_.load(std::memory_order_relaxed) == 0) {
-    take(me);
+    acquire(me);
     sharing_.unlock();
     return;
   }

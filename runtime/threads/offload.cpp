@@ -74,7 +74,7 @@ std::string text_of(const blocking_pool::congestion& news, offload_pool pool) {
 }
 
 void give_notice(thread_state& thread, blocking_call& call, clock::duration stuck_for) noexcept {
-  const auto news = blocking_pool::take_news_of(call, stuck_for);
+  const auto news = blocking_pool::congestion_of(call, stuck_for);
   if (!news) return;
   try {
     notice(thread.settings(), text_of(*news, call.pool));

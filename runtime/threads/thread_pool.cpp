@@ -67,7 +67,7 @@ void count_finished(worker_load& worker, bool has_slot) noexcept {
   if (has_slot && pool.slots) pool.slots->release();
 }
 
-void take_back(worker_load& worker, bool has_slot) noexcept {
+void count_discarded(worker_load& worker, bool has_slot) noexcept {
   pool_state& pool = *worker.pool;
   worker.arrivals.fetch_sub(1);
   pool.announce_idle();

@@ -19,7 +19,7 @@ class byte_queue {
   }
   std::size_t capacity() const noexcept { return capacity_; }
 
-  void take(std::size_t size) noexcept {
+  void consume(std::size_t size) noexcept {
     begin_ += size;
     if (empty()) begin_ = end_ = 0;
   }

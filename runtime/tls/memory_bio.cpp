@@ -27,7 +27,7 @@ int read_arrived(BIO* user, char* buffer, std::size_t size, std::size_t* count) 
     return 0;
   }
   std::copy_n(input.held().data(), *count, reinterpret_cast<std::byte*>(buffer));
-  input.take(*count);
+  input.consume(*count);
   return 1;
 }
 

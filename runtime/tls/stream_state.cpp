@@ -217,7 +217,7 @@ void stream::state::send(std::error_code& error) noexcept {
   while (!error) {
     if (in_flight_.empty()) in_flight_.swap(bio_.output);
     if (in_flight_.empty()) return;
-    in_flight_.take(target.write(in_flight_.held(), error));
+    in_flight_.consume(target.write(in_flight_.held(), error));
   }
   if (error != std::errc::operation_canceled) cannot_write_ = error;
 }

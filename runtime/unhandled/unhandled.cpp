@@ -77,7 +77,7 @@ bool given_to_program(const options& settings, const std::exception_ptr& error) 
 
 void report_unhandled(const options& settings, const std::exception_ptr& error,
                       const char* line) noexcept {
-  take_snapshot(snapshot_cause::failure);
+  save_snapshot(snapshot_cause::failure);
   if (given_to_program(settings, error)) return;
   failed.store(true, std::memory_order_relaxed);
   try {

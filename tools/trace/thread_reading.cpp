@@ -28,7 +28,7 @@ void thread_reading::read() {
   for (std::size_t i = 0; i < ring_.size(); ++i) {
     record event = ring_.at(i);
     event.time = line_.end = std::max(event.time, line_.end);  // a broken one may go backwards
-    take(event);
+    process(event);
   }
   if (runner_ != 0) end_turn(line_.end, kind::none, 0);
   fibers_.each([&](const fiber_state& fiber) {
@@ -36,7 +36,7 @@ void thread_reading::read() {
   });
 }
 
-void thread_reading::take(const record& event) {
+void thread_reading::process(const record& event) {
   switch (event.type) {
     case kind::park:
     case kind::snooze:

@@ -22,7 +22,7 @@ class thread_reading {
  private:
   std::uint64_t id_of(std::uint64_t number) const noexcept { return ring_.fibers | number; }
   std::uint64_t who_runs() const noexcept { return guest_ != 0 ? guest_ : id_of(runner_); }
-  void take(const record& event);
+  void process(const record& event);
   void switch_from(const record& event);
   void begin_turn(std::uint64_t number, std::int64_t time);
   void end_turn(std::int64_t time, format::kind ending, std::uint32_t wait_text);

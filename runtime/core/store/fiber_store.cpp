@@ -56,7 +56,7 @@ void unmake_fiber(control_block& fiber) noexcept {
     sanitizer::forget(fiber.resume_context.watched, fiber.runs_on.bottom, fiber.runs_on.size());
     stacks.give_back(fiber.runs_on);
   } else {
-    stacks.take_back_promise();
+    stacks.release_promise();
   }
   fiber.references = 1;
   release_last(fiber);

@@ -70,7 +70,7 @@ bool follow(const reply& answer, client_request& request) {
 
 /// A caller that knows how much body_from gives says so by a header.
 /// Throws: std::invalid_argument.
-void take_length(client_request& request) {
+void extract_length(client_request& request) {
   const std::optional<std::string_view> text = request.headers.find("content-length");
   if (!text.has_value()) return;
   if (!request.streams()) {
@@ -156,7 +156,7 @@ reply client::request(std::string_view method, std::string_view address,
     throw std::invalid_argument("request: TRACE must not have a body");
   }
   client_request request{std::string(method), url::parse(address), options.headers, &options};
-  take_length(request);
+  extract_length(request);
   const std::size_t limit = pool_->how().redirects;
   for (std::size_t moves = 0;; ++moves) {
     reply answer = ask(*pool_, request);

@@ -69,8 +69,8 @@ std::string chunk_of(std::span<const std::byte> bytes) {
 }  // namespace
 
 bool client_request::is_long() const noexcept {
-  constexpr std::size_t taken_at_once = 16 * 1024;
-  return streams() || (with_body && options->body.size() > taken_at_once);
+  constexpr std::size_t longest_short_body = 16 * 1024;
+  return streams() || (with_body && options->body.size() > longest_short_body);
 }
 
 bool client_request::can_be_repeated() const noexcept {

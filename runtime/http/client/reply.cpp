@@ -22,7 +22,7 @@ constexpr std::uint64_t no_limit = std::numeric_limits<std::uint64_t>::max();
 
 }  // namespace
 
-bool reply::state::take_head(bool to_head) {
+bool reply::state::read_head(bool to_head) {
   do {
     const std::optional<std::string_view> text = lease_->input.until("\r\n\r\n", options_.head);
     if (!text.has_value()) return false;

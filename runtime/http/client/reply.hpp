@@ -22,7 +22,7 @@ class reply::state {
 
   /// Waits for the head of the response; the request may not have been sent completely yet.
   /// Returns: false if the connection ended before the first byte of a head.
-  bool take_head(bool to_head);
+  bool read_head(bool to_head);
   /// Buffers the body for read() as it arrives, up to the limit of text().
   void read_ahead();
   /// `reusable`: the connection may be used for another request, because this one was sent

@@ -59,12 +59,12 @@ std::exception_ptr server_connection::answer_one() {
   std::exception_ptr failure = handle();
   is_over_ = answer_.broken() || !answer_.keeps_alive();
   if ((is_over_ || !body_.ended()) && !answer_.lost()) answer_.send();
-  const clock::duration took = clock::now() - start;
+  const clock::duration duration = clock::now() - start;
   if (!is_over_) is_over_ = !body_.skip(most_unread, longest_drain);
   if (is_over_ && !answer_.lost() && (!answer_.broken() || answer_.handed_over())) end_connection();
   if (!options_.log) return failure;
   try {
-    options_.log({head_.method, head_.target, answer_.status, answer_.written(), took});
+    options_.log({head_.method, head_.target, answer_.status, answer_.written(), duration});
   } catch (const std::exception&) {
     if (failure == nullptr) failure = std::current_exception();
   }
@@ -86,8 +86,8 @@ bool server_connection::await_head() {
   try {
     bool came = false;
     if (is_there) {
-      came = take_head();
-    } else if (!move_on_after(options_.rest_of_head, [&] { came = take_head(); })) {
+      came = read_head();
+    } else if (!move_on_after(options_.rest_of_head, [&] { came = read_head(); })) {
       refuse(408);
       return false;
     }
@@ -130,7 +130,7 @@ void server_connection::skip_empty_lines(std::size_t size) {
 }
 
 /// Reads the head, and refuses a malformed one. Returns: whether there is a request to handle.
-bool server_connection::take_head() {
+bool server_connection::read_head() {
   skip_empty_lines(2);
   const std::string_view begin = text_of(input_.peek(1));  // may arrive after an empty line
   if (!begin.empty() && !is_token(begin.substr(0, 1))) {

@@ -53,7 +53,7 @@ class server_connection {
   bool await_head();
   bool await_first_byte();
   bool has_come(clock::duration limit);
-  bool take_head();
+  bool read_head();
   int read_target();
   std::exception_ptr answer_one();
   std::exception_ptr handle();

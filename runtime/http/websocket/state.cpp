@@ -149,7 +149,7 @@ void websocket::state::ask(const url& address) {
         if (!options_.protocols.empty())
           request.set(sec_websocket_protocol, joined(options_.protocols));
       }));
-  socket_.next_layer().begin_with([this] { return take_answer(); });
+  socket_.next_layer().begin_with([this] { return receive_answer(); });
   beast_error error;
   socket_.handshake(address.host_field(), address.target, error);
   if (error) throw bad_reply("websocket: the handshake failed: " + error.message());
@@ -158,7 +158,7 @@ void websocket::state::ask(const url& address) {
 
 /// Waits for the server's answer. Returns: what Boost.Beast looks at, with each list on one line;
 /// it checks Connection and Sec-WebSocket-Accept. Throws: bad_reply.
-std::string websocket::state::take_answer() {
+std::string websocket::state::receive_answer() {
   const message_head answer = read_head(*input_);
   if (answer.status != 101 || !answer.is_1_1) {
     throw bad_reply("websocket: the server declined with status " + std::to_string(answer.status));

@@ -83,7 +83,7 @@ void dump_request::report_running(void* context) const noexcept {
 
 void dump_request::write() noexcept {
   const int saved_errno = errno;
-  take_snapshot(snapshot_cause::signal);
+  save_snapshot(snapshot_cause::signal);
   requests_.store(false);
   try {
     std::ostringstream output;

@@ -158,7 +158,7 @@ void report(const held_thread& thread) {
   std::span<void*> frames = frames_of(thread, fiber, call, buffer);
   if (progress_of(*thread.runtime) != thread.observation) frames = {};  // perhaps of another fiber
   tell(thread.runtime->settings(), describe(thread, fiber, call, frames));
-  take_snapshot(snapshot_cause::stall);
+  save_snapshot(snapshot_cause::stall);
 }
 
 /// A child forked during a report has a copy of the report's memory, but not the thread that owns

@@ -237,7 +237,7 @@ set_load load() noexcept {
 }
 
 /// The most frequent site is found by a walk for each: only when calls have waited for long.
-std::optional<congestion> take_news_of(blocking_call& call, clock::duration at_least) noexcept {
+std::optional<congestion> congestion_of(blocking_call& call, clock::duration at_least) noexcept {
   thread_set& threads = thread_set::get();
   const std::lock_guard lock(threads.lock);
   worker_pool& target = threads.of(call);

@@ -64,7 +64,7 @@ struct congestion {
 /// Returns: what holds up the pool of `call`, if that call is still in line, no call of the pool
 ///          has begun for `at_least`, and this was not returned in the last ten seconds. The caller
 ///          reports it.
-std::optional<congestion> take_news_of(blocking_call& call, clock::duration at_least) noexcept;
+std::optional<congestion> congestion_of(blocking_call& call, clock::duration at_least) noexcept;
 
 /// While a standstill lives, no thread of the set gets a call, becomes idle, or ends.
 class standstill {

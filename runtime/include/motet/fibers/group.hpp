@@ -31,7 +31,7 @@ class group_slot {
   ~group_slot() {
     if (group_ != nullptr) give_back();
   }
-  void taken() noexcept {
+  void commit() noexcept {
     if (group_ != nullptr) --detail::taken(group_)->promises;
   }
 
@@ -69,14 +69,14 @@ class group {
   auto spin(F&& body, call_site site = call_site::here()) {
     detail::group_slot slot(family_);
     auto fiber = detail::spin_in(&family_, nullptr, std::forward<F>(body), site);
-    slot.taken();
+    slot.commit();
     return fiber;
   }
   template <typename F>
   auto spin(spin_options options, F&& body, call_site site = call_site::here()) {
     detail::group_slot slot(family_);
     auto fiber = detail::spin_in(&family_, &options, std::forward<F>(body), site);
-    slot.taken();
+    slot.commit();
     return fiber;
   }
 

@@ -31,7 +31,7 @@ class enabled_branches {
     if (candidate.enabled) branches_[count_++] = &candidate;
   }
   select_branch& take_one(bool as_they_are) {
-    return detail::take_one(std::span(branches_.data(), count_), as_they_are);
+    return detail::select_one(std::span(branches_.data(), count_), as_they_are);
   }
 
  private:
@@ -70,7 +70,7 @@ std::size_t select_in(bool as_they_are, Cases& cases) {
     item.branch.begin();
     if (item.branch.enabled) branches.push_back(&item.branch);
   }
-  const select_branch& winner = take_one_of(branches, as_they_are);
+  const select_branch& winner = select_one_of(branches, as_they_are);
   const std::size_t index = winner.index;
   for (auto& item : cases) {
     if (&item.branch != &winner) continue;

@@ -88,7 +88,7 @@ class timeslice_lock {
   void lock_again() noexcept;
   void check_held(const detail::thread_core* thread) const;
   // Called with `sharing_` locked:
-  void take(std::uintptr_t mark) noexcept;
+  void acquire(std::uintptr_t mark) noexcept;
   void line_up(wait_node& late) noexcept;
   void forget_gone() noexcept;
   wait_node* choose_next() noexcept;

@@ -164,17 +164,17 @@ struct value_in_optional<std::optional<T>> {
 };
 
 template <typename Joiner, typename T>
-inline constexpr bool takes_value = requires(Joiner& joiner, std::size_t place, T value) {
+inline constexpr bool accepts_value = requires(Joiner& joiner, std::size_t place, T value) {
   { joiner.on_value(place, std::move(value)) } -> std::convertible_to<bool>;
 };
 template <typename Joiner>
-inline constexpr bool takes_value<Joiner, void> = requires(Joiner& joiner, std::size_t place) {
+inline constexpr bool accepts_value<Joiner, void> = requires(Joiner& joiner, std::size_t place) {
   { joiner.on_value(place) } -> std::convertible_to<bool>;
 };
 
 /// Whether `Joiner` can be told how a `Body` ends.
 template <typename Joiner, typename Body>
-concept joins = callable_body<Body> && takes_value<Joiner, returned_by<Body>> &&
+concept joins = callable_body<Body> && accepts_value<Joiner, returned_by<Body>> &&
                 requires(Joiner& joiner, std::size_t place, std::exception_ptr error) {
                   { joiner.on_failure(place, error) } -> std::convertible_to<bool>;
                 };

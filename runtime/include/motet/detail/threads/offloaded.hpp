@@ -21,11 +21,11 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 class remote_wait;
 
 template <typename F>
-inline constexpr bool takes_stop_token = std::is_invocable_v<F, std::stop_token>;
+inline constexpr bool accepts_stop_token = std::is_invocable_v<F, std::stop_token>;
 
 template <typename F>
 decltype(auto) invoke_offloaded(F&& f, [[maybe_unused]] const std::stop_source& stop) {
-  if constexpr (takes_stop_token<F>) {
+  if constexpr (accepts_stop_token<F>) {
     return std::invoke(std::forward<F>(f), stop.get_token());
   } else {
     return std::invoke(std::forward<F>(f));
@@ -138,7 +138,7 @@ class lent_call_of final : public lent_call {
   using result = offloaded_result<F>;
 
   explicit lent_call_of(F&& f) : f_(std::forward<F>(f)) {
-    if constexpr (takes_stop_token<F>) stop_ = std::stop_source();
+    if constexpr (accepts_stop_token<F>) stop_ = std::stop_source();
   }
   result take() { return outcome_.take(); }
 
@@ -157,7 +157,7 @@ class owned_call_of final : public owned_call {
 
   template <typename From>
   explicit owned_call_of(From&& function) : f_(std::forward<From>(function)) {
-    if constexpr (takes_stop_token<F>) stop_ = std::stop_source();
+    if constexpr (accepts_stop_token<F>) stop_ = std::stop_source();
   }
   result take() { return outcome_.take(); }
 

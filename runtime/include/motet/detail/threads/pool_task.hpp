@@ -55,7 +55,7 @@ std::exception_ptr undone_error() noexcept;
 void note_failure(worker_load& worker, const std::exception_ptr& error) noexcept;
 void count_finished(worker_load& worker, bool has_slot) noexcept;
 /// A job that no worker has begun is destroyed. Any thread.
-void take_back(worker_load& worker, bool has_slot) noexcept;
+void count_discarded(worker_load& worker, bool has_slot) noexcept;
 void report_unhandled(const worker_load& worker, const std::exception_ptr& error) noexcept;
 
 /// A job. Its outcome is settled in its destructor, on its own fiber, whose children have ended.
@@ -103,7 +103,7 @@ class pool_task {
     const bool has_slot = work_.has_slot();
     work_.drop();
     if (end_ == job_end::not_begun) {
-      take_back(*worker_, has_slot);
+      count_discarded(*worker_, has_slot);
     } else {
       count_finished(*worker_, has_slot);
     }
