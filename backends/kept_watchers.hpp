@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The libev watchers of operations: watchers that are kept for streams, by descriptor and
+// The libev watchers of operations: watchers that are cached for streams, by descriptor and
 // direction, and watchers that belong to one operation.
 #pragma once
 
@@ -31,17 +31,17 @@ struct idle_tag;
 
 /// A watcher that stays started for its stream's descriptor from one operation to the next: to stop
 /// it would cost a system call whenever a poll comes between. Idle while no operation uses it.
-struct kept_watcher : tagged_link<idle_tag> {
+struct cached_watcher : tagged_link<idle_tag> {
   ev_io io{};
   std::uint64_t stream = 0;
 };
 
-/// The kept watchers of all descriptors, in pages for 64 descriptors each. A page is made when one
-/// of its descriptors is first used, and never moved.
-class kept_watchers {
+/// The cached watchers of all descriptors, in pages for 64 descriptors each. A page is made when
+/// one of its descriptors is first used, and never moved.
+class watcher_cache {
  public:
-  /// Returns: the kept watcher for the operation; null if it has no stream, or without memory.
-  kept_watcher* place_for(const operation& op) noexcept {
+  /// Returns: the cached watcher for the operation; null if it has no stream, or without memory.
+  cached_watcher* place_for(const operation& op) noexcept {
     if (op.stream == 0) return nullptr;
     const auto number = static_cast<std::size_t>(op.fd) / descriptors;
     try {
@@ -53,8 +53,8 @@ class kept_watchers {
     return &of(op.fd)[events_of(op) == EV_WRITE ? 1 : 0];
   }
 
-  /// Returns: the two kept watchers of a descriptor; empty if its page was never made.
-  std::span<kept_watcher> find(int fd) noexcept {
+  /// Returns: the two cached watchers of a descriptor; empty if its page was never made.
+  std::span<cached_watcher> find(int fd) noexcept {
     const auto number = static_cast<std::size_t>(fd) / descriptors;
     if (number >= pages_.size() || pages_[number] == nullptr) return {};
     return of(fd);
@@ -62,7 +62,7 @@ class kept_watchers {
 
  private:
   static constexpr std::size_t descriptors = 64;
-  using pair = std::array<kept_watcher, 2>;
+  using pair = std::array<cached_watcher, 2>;
   using page = std::array<pair, descriptors>;
 
   pair& of(int fd) noexcept {
@@ -77,7 +77,7 @@ class kept_watchers {
 /// `private_watcher`, which may watch another descriptor than the operation's: see exact_wait.hpp.
 struct watch {
   ev_io private_watcher;
-  kept_watcher* stream_watcher;
+  cached_watcher* stream_watcher;
   std::optional<retry> pause;
 };
 static_assert(sizeof(watch) <= sizeof(operation::scratch));

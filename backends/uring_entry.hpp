@@ -94,7 +94,7 @@ inline unsigned length_of(const operation& op, const verb_row& row) noexcept {
 
 /// A ring opens a file with O_NONBLOCK first, so that the open of a FIFO would not wait for the
 /// other end: a kernel worker opens it as it was asked for.
-inline void keep_waiting(io_uring_sqe& entry, const operation& op) noexcept {
+inline void force_async(io_uring_sqe& entry, const operation& op) noexcept {
   if ((op.flags & (O_NONBLOCK | O_DIRECTORY | O_PATH)) == 0) entry.flags |= IOSQE_ASYNC;
 }
 
@@ -127,7 +127,7 @@ inline void fill_entry(io_uring_sqe& entry, operation& op) noexcept {
   if (row.has_message_flags) {
     fill_message_flags(entry, op, row);
   } else if (op.kind == verb::openat) {
-    keep_waiting(entry, op);
+    force_async(entry, op);
   }
   if (const int error = faults::next(row.name.fault)) refuse_entry(entry, op, error);
 }

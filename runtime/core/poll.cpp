@@ -82,7 +82,7 @@ void thread_state::tick_now() noexcept {
 }
 
 void thread_state::collect_mail() noexcept {
-  const kept_errno errno_guard(*live_errno_);
+  const saved_errno errno_guard(*live_errno_);
   have_loop_look();
   if (recorded_) [[unlikely]]
     recording->woken_by(trace::cause::mail);
@@ -114,7 +114,7 @@ bool thread_state::wait_awake() noexcept {
 
 /// Reading the counter is cheaper than reading the clock, and the counter never lags behind it. But
 /// timers fire by the clock, and all of a poll's timers by one reading.
-inline void thread_state::keep_time(bool waited) noexcept {
+inline void thread_state::fire_timers(bool waited) noexcept {
   if (!waited) {
     if (time.empty()) return;
     reading_ = time.now();
@@ -126,7 +126,7 @@ inline void thread_state::keep_time(bool waited) noexcept {
 }
 
 void thread_state::poll(bool wait) noexcept {
-  const kept_errno errno_guard(*live_errno_);
+  const saved_errno errno_guard(*live_errno_);
   have_loop_look();
   give_back_retired_stack();
   if (mail_->filled()) {
@@ -158,7 +158,7 @@ void thread_state::poll(bool wait) noexcept {
   if (noted && recorded_) [[unlikely]]
     recording->woken_by(trace::cause::operation);
   while (operation* op = ended_operations.pop()) calls.complete(*op);
-  keep_time(wait);
+  fire_timers(wait);
   if (noted) [[unlikely]]
     note_poll(*this, runnable_before);
   schedule.polled(queue_.size());

@@ -118,7 +118,7 @@ class thread_state : public thread_core {
 
  private:
   bool wait_awake() noexcept;
-  [[gnu::always_inline]] void keep_time(bool waited) noexcept;
+  [[gnu::always_inline]] void fire_timers(bool waited) noexcept;
   void close_mail() noexcept;
   void exclude_main() noexcept;
   void check_nothing_remains() const noexcept;

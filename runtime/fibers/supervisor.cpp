@@ -90,7 +90,7 @@ void supervisor::run() {
 void supervisor::start(supervised& child) {
   const fiber_ref proxy = child.proxies.spin(
       {.name = "proxy of " + child.label},
-      [end_news = news(*this, child)] { end_news.owner->keep(*end_news.child); });
+      [end_news = news(*this, child)] { end_news.owner->supervise_child(*end_news.child); });
   cold(block_of(proxy)).is_proxy = true;
   child.state = child_state::running;
   child.unwanted = false;
@@ -108,7 +108,7 @@ void supervisor::start_due() {
 }
 
 /// Awaits the child from before its start, so that no other fiber receives its failure.
-void supervisor::keep(supervised& child) {
+void supervisor::supervise_child(supervised& child) {
   if (child.unwanted) return;
   group runs;
   child.body = runs.spin({.name = child.spec.name}, [&child] {

@@ -74,7 +74,7 @@ class supervisor {
     supervisor* owner;
     supervised* child;
   };
-  void keep(supervised& child);
+  void supervise_child(supervised& child);
   void push_news(supervised& child);
   void end(supervised& child);
 

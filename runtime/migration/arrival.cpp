@@ -79,7 +79,7 @@ void await_leave(visit& stay, control_block& runs_it) noexcept {
 
 void come_again(const migration_attempt& attempt, residence& place) noexcept {
   try {
-    place.keep_timers(timers_of_scopes(attempt.trip.traveller_state.scopes));
+    place.reserve_timers(timers_of_scopes(attempt.trip.traveller_state.scopes));
   } catch (...) {
     send_back(attempt, std::current_exception());
     return;

@@ -81,7 +81,7 @@ struct residence {
   void unlist() noexcept;
   /// Keeps room for `count` timers of the traveller's scopes, also while the traveller is away.
   /// Throws: std::bad_alloc.
-  void keep_timers(std::size_t count);
+  void reserve_timers(std::size_t count);
   /// Delivers forwarded requests and failures to the traveller, which is here.
   void apply(forwarded&& news) noexcept;
   /// Forwards the requests and failures that have come for the residence's block to the traveller.

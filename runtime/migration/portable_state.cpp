@@ -24,7 +24,7 @@ void clear(control_block& block, interrupt kind) noexcept {
 }  // namespace
 
 /// The timers that a traveller has reserved stay so at a residence to which it may come back.
-void residence::keep_timers(std::size_t count) {
+void residence::reserve_timers(std::size_t count) {
   if (count > timers) thread.time.reserve(count - timers);
   for (; timers > count; --timers) thread.time.unreserve();
   timers = count;
@@ -76,7 +76,7 @@ void residence::pack_scopes() noexcept {
 void residence::attach() noexcept {
   own_state.shields = std::exchange(block.shields, trip.traveller_state.shields);
   own_state.scopes = std::exchange(block.scopes, trip.traveller_state.scopes);
-  keep_timers(timers_of_scopes(block.scopes));
+  reserve_timers(timers_of_scopes(block.scopes));
   unpack_scopes();
   cold_part& part = cold(block);
   own_state.locals = std::exchange(part.locals, std::move(trip.traveller_state.locals));

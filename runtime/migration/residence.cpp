@@ -131,7 +131,7 @@ bool residence::send_on() noexcept {
   }
   if (visit* ending_visit = std::exchange(stay, nullptr)) ending_visit->end();
   const bool runs_on_here = stays && await_back();
-  if (!runs_on_here) keep_timers(0);
+  if (!runs_on_here) reserve_timers(0);
   return runs_on_here;
 }
 
@@ -252,7 +252,7 @@ void receive(const migration_attempt& attempt, thread_state& thread, visit* stay
     cold(place.block).own_family.closed = true;
   }
   try {
-    place.keep_timers(timers_of_scopes(trip.traveller_state.scopes));
+    place.reserve_timers(timers_of_scopes(trip.traveller_state.scopes));
   } catch (...) {
     send_back(attempt, std::current_exception());
     if (stay != nullptr) stay->end();

@@ -15,7 +15,7 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 class spare_mappings {
  public:
-  /// Returns: a mapping that was kept, with its old contents, or null.
+  /// Returns: a cached mapping, with its old contents, or null.
   void* take() noexcept {
     for (std::atomic<void*>& place : places_) {
       if (place.load(std::memory_order_relaxed) == nullptr) continue;
@@ -23,8 +23,8 @@ class spare_mappings {
     }
     return nullptr;
   }
-  /// Returns: false if enough mappings are kept; the caller keeps `memory`.
-  bool keep(void* memory) noexcept {
+  /// Returns: false if enough mappings are cached; the caller keeps `memory`.
+  bool put(void* memory) noexcept {
     if constexpr (faults::enabled) return false;  // calls of mmap(2) must not depend on the past
     for (std::atomic<void*>& place : places_) {
       void* no_mapping = nullptr;

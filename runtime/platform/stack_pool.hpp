@@ -73,7 +73,7 @@ class stack_pool {
   /// Returns: how many of them have been used, and have not given their memory back.
   std::size_t resident() const noexcept { return handed_out_ - return_count_; }
   /// Gives the memory of some free stacks, those unused for longest, back to the kernel, if more
-  /// are free than `kept_warm`.
+  /// are free than `warm_count`.
   /// Returns: whether there is more memory to give back.
   bool trim() noexcept { return can_trim() && trim_some(); }
 
@@ -82,7 +82,7 @@ class stack_pool {
 
  private:
   /// Free stacks that keep their memory, some 2 MiB.
-  static constexpr std::size_t kept_warm = 256;
+  static constexpr std::size_t warm_count = 256;
   /// With more free stacks than this, the top of a stack that will be taken soon is prefetched.
   static constexpr std::size_t most_in_cache = 1024;
   static constexpr std::size_t ahead = 8;
@@ -111,7 +111,7 @@ class stack_pool {
   [[gnu::noinline]] stack take_fresh() noexcept;
   [[gnu::noinline]] stack take_large(std::size_t size);
   [[gnu::noinline]] void unmap_large(const stack& memory) noexcept;
-  bool can_trim() const noexcept { return return_count_ + kept_warm < free_count_; }
+  bool can_trim() const noexcept { return return_count_ + warm_count < free_count_; }
   [[gnu::noinline]] bool trim_some() noexcept;
   [[gnu::noinline]] void put_into_quarantine(const stack& memory) noexcept;
   [[gnu::noinline]] void make_more();

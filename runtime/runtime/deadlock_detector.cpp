@@ -114,7 +114,7 @@ void notice_later(thread_state& thread, std::string line) {
 }  // namespace
 
 bool deadlock_detector::end_idle() noexcept {
-  const kept_errno errno_guard(thread_.error_number());
+  const saved_errno errno_guard(thread_.error_number());
   wait_record* wait = thread_.main_fiber().wait;
   if (wait != nullptr && wait->kind == wait_kind::idle_token &&
       thread_.resume(*wait, wake_reason::idle)) {

@@ -198,13 +198,13 @@ alignas(real_functions) unsigned char place[sizeof(real_functions)];
 }
 
 /// std::call_once leaves here what pthread_once is to call.
-class kept_callable {
+class saved_callable {
  public:
-  kept_callable() noexcept = default;
-  kept_callable(const kept_callable&) = delete;
-  kept_callable& operator=(const kept_callable&) = delete;
+  saved_callable() noexcept = default;
+  saved_callable(const saved_callable&) = delete;
+  saved_callable& operator=(const saved_callable&) = delete;
 #if defined(__GLIBCXX__) && defined(_GLIBCXX_HAVE_TLS)
-  ~kept_callable() {
+  ~saved_callable() {
     std::__once_callable = callable_;
     std::__once_call = call_;
   }
@@ -213,7 +213,7 @@ class kept_callable {
   void* callable_ = std::__once_callable;
   void (*call_)() = std::__once_call;
 #else
-  ~kept_callable() {}
+  ~saved_callable() {}
 #endif
 };
 
@@ -273,7 +273,7 @@ extern "C" [[gnu::weak, gnu::visibility("default")]] int pthread_once(pthread_on
   if (motet::detail::is_over(*flag) || motet::detail::self() == nullptr)
     return real.once(flag, initialize);
   {
-    const motet::detail::kept_callable handler_guard;
+    const motet::detail::saved_callable handler_guard;
     motet::detail::await_others(flag);
   }
   const motet::detail::ends_initialization noted(flag);

@@ -53,8 +53,8 @@ void add(std::atomic<std::uint64_t>& number, std::uint64_t increment) noexcept {
 }  // namespace
 
 job_inbox::job_inbox() noexcept {
-  arrivals_.keep(kept_chunks);
-  queue_.keep(kept_chunks);
+  arrivals_.retain(kept_chunks);
+  queue_.retain(kept_chunks);
   wake_up_.inbox = this;
   wake_up_.handle_post = [](post& item, thread_state& home) noexcept {
     job_inbox& inbox = *static_cast<wake_up&>(item).inbox;

@@ -85,7 +85,7 @@ void stream::state::be_client(std::shared_ptr<client_context::state> tls_context
     ERR_clear_error();
     throw std::invalid_argument("tls::stream::connect(): not a valid host name: '" + host_ + "'");
   }
-  client_context::state::keep_sessions_as(get(), host_);
+  client_context::state::store_sessions_as(get(), host_);
   const session old_session = client_->session_cache.take(host_);
   if (old_session != nullptr) SSL_set_session(get(), old_session.get());
   SSL_set_connect_state(get());

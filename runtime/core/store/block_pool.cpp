@@ -18,8 +18,8 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 namespace {
 
-/// At most this many blocks of a kept slab stay resident; a thread with more fibers gets memory for
-/// `many` at a time.
+/// At most this many blocks of a cached slab stay resident; a thread with more fibers gets memory
+/// for `many` at a time.
 constexpr std::size_t few = 16;
 constexpr std::size_t many = 128;
 
@@ -104,7 +104,7 @@ block_pool::slab& block_pool::slab_of(void* block) noexcept {
 void block_pool::unmap(slab& block) noexcept {
   sanitizer::search_no_more(&block, block_slab::size);
   sanitizer::unpoison(&block, block_slab::size);
-  if (block.first_fresh <= few && spares.keep(&block)) return;
+  if (block.first_fresh <= few && spares.put(&block)) return;
   ::munmap(&block, block_slab::size);
 }
 

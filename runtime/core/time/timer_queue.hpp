@@ -40,7 +40,7 @@ class timer_heap {
   void push(timer& item) noexcept { sift_up(size_++, entry_of(item)); }
 
   /// Drops all timers except those of `fiber`, without accessing them.
-  void keep_those_of(const control_block& fiber) noexcept {
+  void retain_only(const control_block& fiber) noexcept {
     const std::size_t old_size = std::exchange(size_, 0);
     for (std::size_t i = 0; i < old_size; ++i) {
       const entry item = entries_[i];
@@ -186,9 +186,9 @@ class timer_queue {
   }
 
   /// Forgets all timers but those of `fiber`, without a look at them.
-  void keep_those_of(const control_block& fiber) noexcept {
-    young_.keep_those_of(fiber);
-    old_.keep_those_of(fiber);
+  void retain_only(const control_block& fiber) noexcept {
+    young_.retain_only(fiber);
+    old_.retain_only(fiber);
     size_ = young_.size() + old_.size();
   }
 

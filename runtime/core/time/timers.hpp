@@ -100,7 +100,7 @@ class timers {
   /// that it can have.
   void start_over(backend& kernel, const control_block& caller, std::size_t capacity) noexcept {
     kernel_ = &kernel;
-    queue_.keep_those_of(caller);
+    queue_.retain_only(caller);
     reservations_ = capacity;
   }
 

@@ -49,7 +49,7 @@ bool replace_page(void* place) noexcept {
 }
 
 void on_bus_error(int signal, siginfo_t* info, void* context) noexcept {
-  const kept_errno errno_guard(errno);
+  const saved_errno errno_guard(errno);
   if (info->si_code == BUS_ADRERR && replace_page(info->si_addr)) return;
   if ((previous.sa_flags & SA_SIGINFO) != 0) {
     previous.sa_sigaction(signal, info, context);

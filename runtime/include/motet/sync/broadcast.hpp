@@ -16,7 +16,7 @@ namespace motet { inline namespace MOTET_ABI {
 
 namespace detail {
 
-[[noreturn]] void refuse_to_keep_nothing();
+[[noreturn]] void refuse_zero_capacity();
 [[noreturn]] void throw_channel_closed();
 
 /// The last items of a broadcast, which it shares with its subscriptions.
@@ -89,7 +89,7 @@ class basic_broadcast {
 
  private:
   static std::shared_ptr<items> make(std::size_t capacity) {
-    if (capacity == 0) refuse_to_keep_nothing();
+    if (capacity == 0) refuse_zero_capacity();
     return std::make_shared<items>(capacity);
   }
 

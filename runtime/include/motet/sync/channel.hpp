@@ -50,7 +50,7 @@ class basic_channel {
   /// Throws: std::invalid_argument for more items than memory can hold.
   explicit basic_channel(std::size_t capacity = 0) : capacity_(capacity) {
     if (capacity > most_items) refuse_capacity();
-    items_.keep_for(capacity);
+    items_.retain_for(capacity);
   }
   /// As many items as memory holds; a push never waits.
   explicit basic_channel(unbounded_t) : capacity_(unlimited) {}
@@ -179,7 +179,7 @@ class basic_channel {
       auto room = items_.make_chunk();  // allocated, and the rest freed, without the lock
       const std::lock_guard lock(sharing_);
       const std::size_t chunks = std::min(count, capacity_ - items_.size());
-      if (items_.keeps_capacity_for(chunks + spare_chunks() * items_.chunk_size)) return;
+      if (items_.retains_capacity_for(chunks + spare_chunks() * items_.chunk_size)) return;
       items_.add(std::move(room));
     }
   }

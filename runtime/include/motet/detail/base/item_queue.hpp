@@ -42,19 +42,19 @@ class item_queue {
   static chunk_pointer make_chunk() { return chunk_pointer(new chunk); }
 
   /// Keeps the memory that `count` items have needed.
-  void keep_for(std::size_t count) noexcept { keep_ = count / chunk_size + 2; }
+  void retain_for(std::size_t count) noexcept { retained_ = count / chunk_size + 2; }
 
   /// Returns: whether push() will not allocate for the next `count` items; if so, that much
-  ///          capacity is kept from now on.
-  bool keeps_capacity_for(std::size_t count) noexcept {
+  ///          capacity is retained from now on.
+  bool retains_capacity_for(std::size_t count) noexcept {
     const std::size_t chunks = count / chunk_size + 1;
     if (spares_ < chunks) return false;
-    keep_ = std::max(keep_, chunks);
+    retained_ = std::max(retained_, chunks);
     return true;
   }
 
   /// pop() keeps up to `chunks` empty chunks for later, and returns the others to be freed.
-  void keep(std::size_t chunks) noexcept { keep_ = chunks; }
+  void retain(std::size_t chunks) noexcept { retained_ = chunks; }
 
   /// Swaps the items, and the memory of both queues.
   void swap(item_queue& other) noexcept {
@@ -65,7 +65,7 @@ class item_queue {
     std::swap(end_, other.end_);
     std::swap(size_, other.size_);
     std::swap(spares_, other.spares_);
-    std::swap(keep_, other.keep_);
+    std::swap(retained_, other.retained_);
   }
 
   /// The oldest item; the queue must not be empty.
@@ -117,7 +117,7 @@ class item_queue {
     if (begin_ < chunk_size || last_of_all) return nullptr;
     begin_ = 0;
     chunk_pointer head = std::exchange(first_, std::move(first_->next));
-    if (spares_ >= keep_) return head;
+    if (spares_ >= retained_) return head;
     add(std::move(head));
     return nullptr;
   }
@@ -128,7 +128,7 @@ class item_queue {
   std::size_t end_ = 0;    // in the last chunk
   std::size_t size_ = 0;
   std::size_t spares_ = 0;
-  std::size_t keep_ = 1;
+  std::size_t retained_ = 1;
 };
 
 }}}  // namespace motet::MOTET_ABI::detail

@@ -23,14 +23,16 @@ class job_slot {
   /// Throws: std::bad_alloc for a function that is large, or whose move may throw.
   template <typename F>
   static job_slot holding(F&& function, call_site origin, bool movable = false) {
-    using kept = std::decay_t<F>;
+    using stored_callable = std::decay_t<F>;
     job_slot slot(origin);
-    if constexpr (fits<kept>) {
-      ::new (slot.place_) kept(std::forward<F>(function));
-      slot.kind_ = movable ? &kind_of<kept, true> : &kind_of<kept>;
+    if constexpr (fits<stored_callable>) {
+      ::new (slot.place_) stored_callable(std::forward<F>(function));
+      slot.kind_ = movable ? &kind_of<stored_callable, true> : &kind_of<stored_callable>;
     } else {
-      ::new (slot.place_) boxed<kept>{std::make_unique<kept>(std::forward<F>(function))};
-      slot.kind_ = movable ? &kind_of<boxed<kept>, true> : &kind_of<boxed<kept>>;
+      ::new (slot.place_)
+          boxed<stored_callable>{std::make_unique<stored_callable>(std::forward<F>(function))};
+      slot.kind_ =
+          movable ? &kind_of<boxed<stored_callable>, true> : &kind_of<boxed<stored_callable>>;
     }
     return slot;
   }
