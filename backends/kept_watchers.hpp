@@ -41,7 +41,7 @@ struct cached_watcher : tagged_link<idle_tag> {
 class watcher_cache {
  public:
   /// Returns: the cached watcher for the operation; null if it has no stream, or without memory.
-  cached_watcher* place_for(const operation& op) noexcept {
+  cached_watcher* slot_for(const operation& op) noexcept {
     if (op.stream == 0) return nullptr;
     const auto number = static_cast<std::size_t>(op.fd) / descriptors;
     try {

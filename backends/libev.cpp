@@ -137,7 +137,7 @@ class libev_backend final : public backend {
       return false;
     }
     watch& entry = *::new (static_cast<void*>(op.scratch)) watch;
-    entry.stream_watcher = watchers_.place_for(op);
+    entry.stream_watcher = watchers_.slot_for(op);
     if (asks_more_than_library(op)) [[unlikely]]
       return start_exactly(op, entry.private_watcher);
     ev_io& watcher = watcher_of(op);

@@ -58,7 +58,7 @@ inline constexpr auto current_position = static_cast<std::uint64_t>(-1);
 /// What the entry has in the place of an offset: where a file is read or written, the length of an
 /// address, or where the kernel is to put something.
 inline std::uint64_t second_word_of(const operation& op, const verb_row& row) noexcept {
-  if (row.place == file_place::position) return current_position;
+  if (row.access == file_access::position) return current_position;
   switch (row.carries) {
     case payload::address:
       return op.length;
@@ -116,8 +116,8 @@ static_assert(operation::data_only == IORING_FSYNC_DATASYNC);
 inline void fill_entry(io_uring_sqe& entry, operation& op) noexcept {
   const verb_row& row = row_of(op.kind);
   if (row.carries == payload::buffer) [[likely]] {
-    const std::uint64_t place = row.place == file_place::position ? current_position : op.offset;
-    ::io_uring_prep_rw(row.ring_code, &entry, op.fd, op.buffer, op.length, place);
+    const std::uint64_t offset = row.access == file_access::position ? current_position : op.offset;
+    ::io_uring_prep_rw(row.ring_code, &entry, op.fd, op.buffer, op.length, offset);
   } else {
     ::io_uring_prep_rw(row.ring_code, &entry, op.fd, nullptr, length_of(op, row),
                        second_word_of(op, row));

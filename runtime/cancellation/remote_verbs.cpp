@@ -61,12 +61,12 @@ void do_requests(post& item, thread_state& home) noexcept {
   control_block& fiber = *static_cast<remote_requests&>(item).fiber;
   remote_requests batch = pending_requests(fiber).batch;
   ++fiber.references;
-  for (std::uint8_t place = 1; place <= batch.request_count; ++place) {
-    if (place == batch.raise_at && raise_here(fiber, batch.raised)) batch.raised = nullptr;
-    if (place == batch.cancel_at) do_cancel(fiber, batch);
-    if (place == batch.stop_at) end_stopped_scopes(fiber);
-    if (place == batch.token_at) give_token(fiber, std::move(batch.token));
-    if (place == batch.resume_at) {
+  for (std::uint8_t ordinal = 1; ordinal <= batch.request_count; ++ordinal) {
+    if (ordinal == batch.raise_at && raise_here(fiber, batch.raised)) batch.raised = nullptr;
+    if (ordinal == batch.cancel_at) do_cancel(fiber, batch);
+    if (ordinal == batch.stop_at) end_stopped_scopes(fiber);
+    if (ordinal == batch.token_at) give_token(fiber, std::move(batch.token));
+    if (ordinal == batch.resume_at) {
       resume_here(fiber, batch.resume_number, batch.resumer_broken, std::move(batch.resumption));
     }
   }
@@ -83,9 +83,9 @@ void do_requests(post& item, thread_state& home) noexcept {
 
 namespace {
 
-/// Gives a kind of request its place, unless it has one.
-void ask_in_turn(remote_requests& requests, std::uint8_t& place) noexcept {
-  if (place == 0) place = ++requests.request_count;
+/// Gives a kind of request its ordinal, unless it has one.
+void ask_in_turn(remote_requests& requests, std::uint8_t& ordinal) noexcept {
+  if (ordinal == 0) ordinal = ++requests.request_count;
 }
 
 }  // namespace

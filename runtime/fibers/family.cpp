@@ -132,9 +132,9 @@ void enter_owner(family& group, thread_state& thread) noexcept {
 /// Failures that the owner has not been told of stay with the owner.
 void leave_owner(group_family& group) noexcept {
   forget_ends(group);
-  family** place = &cold(*group.owner).own_family.next;
-  while (*place != &group) place = &(*place)->next;
-  *place = group.next;
+  family** link = &cold(*group.owner).own_family.next;
+  while (*link != &group) link = &(*link)->next;
+  *link = group.next;
   control_block& owner = *std::exchange(group.owner, nullptr);
   for (control_block* child = cold(owner).failures; child != nullptr;
        child = cold(*child).next_failure) {

@@ -189,11 +189,11 @@ void supervisor::look_at(supervised& child) {
 /// Ends the children that are to be restarted with `failure`, and sets the time of their start.
 void supervisor::restart(supervised& failure) {
   const bool alone = settings_.strategy == restart_strategy::one_for_one;
-  const std::size_t first = settings_.strategy == restart_strategy::one_for_all ? 0 : failure.place;
-  const std::size_t last = alone ? failure.place + 1 : children_.size();
+  const std::size_t first = settings_.strategy == restart_strategy::one_for_all ? 0 : failure.index;
+  const std::size_t last = alone ? failure.index + 1 : children_.size();
   failure.state = child_state::waiting;
-  for (std::size_t place = last; place-- > first;) {
-    supervised& child = children_[place];
+  for (std::size_t index = last; index-- > first;) {
+    supervised& child = children_[index];
     bool again = child.state == child_state::waiting;
     if (child.state == child_state::running) {
       end(child);
@@ -207,8 +207,8 @@ void supervisor::restart(supervised& failure) {
   }
   const clock::duration delay = next_delay(failure);
   const clock::time_point due = after(clock::now(), delay);
-  for (std::size_t place = first; place < last; ++place) {
-    supervised& child = children_[place];
+  for (std::size_t index = first; index < last; ++index) {
+    supervised& child = children_[index];
     if (child.state != child_state::waiting) continue;
     child.due = due;
     announce(kind::restarting, child, delay);
@@ -216,8 +216,8 @@ void supervisor::restart(supervised& failure) {
 }
 
 void supervisor::give_up(supervised& failure) {
-  for (std::size_t place = children_.size(); place-- > 0;) {
-    supervised& child = children_[place];
+  for (std::size_t index = children_.size(); index-- > 0;) {
+    supervised& child = children_[index];
     if (child.state == child_state::running) end(child);
     if (child.state == child_state::over) acknowledge(child);
   }

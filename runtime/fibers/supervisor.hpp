@@ -26,14 +26,14 @@ enum class child_state : std::uint8_t {
 };
 
 struct supervised {
-  supervised(child_spec&& child_description, std::size_t its_place, clock::duration first_delay)
+  supervised(child_spec&& child_description, std::size_t child_index, clock::duration first_delay)
       : spec(std::move(child_description)),
-        place(its_place),
-        label(spec.name.empty() ? std::to_string(place) : spec.name),
+        index(child_index),
+        label(spec.name.empty() ? std::to_string(index) : spec.name),
         delay(first_delay) {}
 
   const child_spec spec;
-  const std::size_t place;
+  const std::size_t index;
   const std::string label;
   child_state state = child_state::done;
   fiber_ref body;             // empty before the proxy has spun the child, and when it is over

@@ -36,8 +36,8 @@ class resolver_category final : public std::error_category {
 
   /// Never destroyed: errors may outlive statics.
   static const resolver_category& get() {
-    alignas(resolver_category) static std::byte place[sizeof(resolver_category)];
-    static const resolver_category& category = *::new (place) resolver_category;
+    alignas(resolver_category) static std::byte storage[sizeof(resolver_category)];
+    static const resolver_category& category = *::new (storage) resolver_category;
     return category;
   }
 };

@@ -22,13 +22,13 @@ operation on_file(verb kind, int fd) {
   return op;
 }
 
-operation placed(verb kind, int fd, std::span<const std::byte> buffer, off_t offset) {
+operation operation_at(verb kind, int fd, std::span<const std::byte> buffer, off_t offset) {
   operation op = transfer(kind, fd, buffer);
   op.offset = static_cast<std::uint64_t>(offset);
   return op;
 }
 
-operation placed(verb kind, int fd, std::span<const iovec> buffers, off_t offset) {
+operation operation_at(verb kind, int fd, std::span<const iovec> buffers, off_t offset) {
   operation op = on_file(kind, fd);
   op.vectors = buffers.data();
   op.length = static_cast<std::uint32_t>(buffers.size());
@@ -80,55 +80,55 @@ using detail::perform_throwing;
 
 std::size_t pread(int fd, std::span<std::byte> buffer, off_t offset) {
   detail::check_offset(offset, "pread", fd);
-  operation op = detail::placed(verb::pread, fd, buffer, offset);
+  operation op = detail::operation_at(verb::pread, fd, buffer, offset);
   return perform_throwing(op, "pread");
 }
 
 std::size_t pread(int fd, std::span<std::byte> buffer, off_t offset,
                   std::error_code& error) noexcept {
   if (detail::refused(offset < 0, error)) return 0;
-  operation op = detail::placed(verb::pread, fd, buffer, offset);
+  operation op = detail::operation_at(verb::pread, fd, buffer, offset);
   return perform_ec(op, "pread", error);
 }
 
 std::size_t pwrite(int fd, std::span<const std::byte> buffer, off_t offset) {
   detail::check_offset(offset, "pwrite", fd);
-  operation op = detail::placed(verb::pwrite, fd, buffer, offset);
+  operation op = detail::operation_at(verb::pwrite, fd, buffer, offset);
   return perform_throwing(op, "pwrite");
 }
 
 std::size_t pwrite(int fd, std::span<const std::byte> buffer, off_t offset,
                    std::error_code& error) noexcept {
   if (detail::refused(offset < 0, error)) return 0;
-  operation op = detail::placed(verb::pwrite, fd, buffer, offset);
+  operation op = detail::operation_at(verb::pwrite, fd, buffer, offset);
   return perform_ec(op, "pwrite", error);
 }
 
 std::size_t preadv(int fd, std::span<const iovec> buffers, off_t offset) {
   detail::check_count(buffers);
   detail::check_offset(offset, "preadv", fd);
-  operation op = detail::placed(verb::preadv, fd, buffers, offset);
+  operation op = detail::operation_at(verb::preadv, fd, buffers, offset);
   return perform_throwing(op, "preadv");
 }
 
 std::size_t preadv(int fd, std::span<const iovec> buffers, off_t offset,
                    std::error_code& error) noexcept {
   if (detail::refused(offset < 0 || buffers.size() > IOV_MAX, error)) return 0;
-  operation op = detail::placed(verb::preadv, fd, buffers, offset);
+  operation op = detail::operation_at(verb::preadv, fd, buffers, offset);
   return perform_ec(op, "preadv", error);
 }
 
 std::size_t pwritev(int fd, std::span<const iovec> buffers, off_t offset) {
   detail::check_count(buffers);
   detail::check_offset(offset, "pwritev", fd);
-  operation op = detail::placed(verb::pwritev, fd, buffers, offset);
+  operation op = detail::operation_at(verb::pwritev, fd, buffers, offset);
   return perform_throwing(op, "pwritev");
 }
 
 std::size_t pwritev(int fd, std::span<const iovec> buffers, off_t offset,
                     std::error_code& error) noexcept {
   if (detail::refused(offset < 0 || buffers.size() > IOV_MAX, error)) return 0;
-  operation op = detail::placed(verb::pwritev, fd, buffers, offset);
+  operation op = detail::operation_at(verb::pwritev, fd, buffers, offset);
   return perform_ec(op, "pwritev", error);
 }
 

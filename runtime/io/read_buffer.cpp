@@ -93,12 +93,12 @@ std::optional<std::size_t> read_buffer::find(std::string_view delimiter, std::si
   std::size_t looked_at = 0;
   for (;;) {
     const std::string_view bytes = held();
-    const std::size_t place = bytes.find(delimiter, looked_at);
-    if (place != std::string_view::npos && place <= maximum) return place;
+    const std::size_t position = bytes.find(delimiter, looked_at);
+    if (position != std::string_view::npos && position <= maximum) return position;
     const bool too_far =
         bytes.size() >= delimiter.size() && bytes.size() - delimiter.size() >= maximum;
-    if (place != std::string_view::npos || too_far) {
-      throw limit_exceeded(std::min(place, bytes.size()), limit);
+    if (position != std::string_view::npos || too_far) {
+      throw limit_exceeded(std::min(position, bytes.size()), limit);
     }
     looked_at = bytes.size() - std::min(bytes.size(), delimiter.size() - 1);
     if (!fill(bytes.size() + 1)) return std::nullopt;

@@ -182,7 +182,7 @@ struct journey {
   std::uint64_t attempts = 0;
   forwarded news;
   value_slot result;            // given by stop()
-  residence* place = &home;     // null: the traveller is in transit
+  residence* location = &home;  // null: the traveller is in transit
   residence* sender = nullptr;  // on its way: the residence that can call it back, or null
   bool wanted = false;          // the sender should call the traveller back
   struct nudge_post : post {

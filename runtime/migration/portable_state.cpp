@@ -93,7 +93,7 @@ void residence::attach() noexcept {
   forwarded news;
   {
     const std::lock_guard lock(trip.sharing);
-    trip.place = this;
+    trip.location = this;
     trip.sender = nullptr;
     trip.wanted = false;
     news = std::exchange(trip.news, {});
@@ -117,15 +117,15 @@ void residence::detach() noexcept {
   news.token_given = part.token.filled();
   news.token = std::move(part.token);
   const std::lock_guard lock(trip.sharing);
-  trip.place = nullptr;
+  trip.location = nullptr;
   merge(news, std::move(trip.news));  // `trip.news` is newer
   trip.news = std::move(news);
 }
 
-/// At home, puts in place the result that stop() has given the fiber while it was away.
+/// At home, stores the result that stop() has given the fiber while it was away.
 void residence::take_result() noexcept {
   if (!trip.result.filled() || block.result != result_state::none) return;
-  block.kind->place(result_place(block), trip.result);
+  block.kind->emplace(result_storage(block), trip.result);
   block.result = result_state::stands;
 }
 

@@ -244,24 +244,24 @@ void residence::note_server(const executor& server) noexcept {
 
 void receive(const migration_attempt& attempt, thread_state& thread, visit* stay) noexcept {
   journey& trip = attempt.trip;
-  residence place(trip, thread, thread.running());
-  place.note_server(attempt.target);
-  place.stay = stay;
+  residence guest(trip, thread, thread.running());
+  guest.note_server(attempt.target);
+  guest.stay = stay;
   if (thread.foreign) {
-    place.block.interrupts |= interrupt_waits;
-    cold(place.block).own_family.closed = true;
+    guest.block.interrupts |= interrupt_waits;
+    cold(guest.block).own_family.closed = true;
   }
   try {
-    place.reserve_timers(timers_of_scopes(trip.traveller_state.scopes));
+    guest.reserve_timers(timers_of_scopes(trip.traveller_state.scopes));
   } catch (...) {
     send_back(attempt, std::current_exception());
     if (stay != nullptr) stay->end();
     return;
   }
-  place.enlist();
+  guest.enlist();
   do {
-    place.let_run();
-  } while (place.send_on());
+    guest.let_run();
+  } while (guest.send_on());
 }
 
 }}}  // namespace motet::MOTET_ABI::detail

@@ -125,7 +125,7 @@ void stack_pool::guard_early() noexcept {
   unpromised_count_ -= static_cast<std::ptrdiff_t>(old_count - ready());
 }
 
-std::byte* stack_pool::place(std::size_t index) const noexcept {
+std::byte* stack_pool::stack_base(std::size_t index) const noexcept {
   return slabs_[index / stacks_in_slab_] + index % stacks_in_slab_ * stride;
 }
 
@@ -134,7 +134,8 @@ void stack_pool::guard_some() {
   const std::size_t batch_limit = best_guard() == guard_kind::protection ? 1 : 32;
   const std::size_t batch =
       std::min(batch_limit, stacks_in_slab_ - guarded_count_ % stacks_in_slab_);
-  const std::size_t guarded_count = install_guards(place(guarded_count_), stride, batch, guard);
+  const std::size_t guarded_count =
+      install_guards(stack_base(guarded_count_), stride, batch, guard);
   mappings_ += guarded_count;
   guarded_count_ += batch;
   if (guarded_count > 0 && !guards_are_early_) guard_early();
@@ -173,7 +174,7 @@ stack stack_pool::take_large(std::size_t size) {
 
 stack stack_pool::take_fresh() noexcept {
   if (handed_out_ == guarded_count_) guard_some_surely();
-  std::byte* base = place(handed_out_++);
+  std::byte* base = stack_base(handed_out_++);
   const stack result{base + guard, base + stride - colour(next_colour_++) - note_size};
   if (valgrind::watches()) ::new (&note_of(result)) note{valgrind::know_stack(result), 0};
   return result;
@@ -187,9 +188,9 @@ void stack_pool::unmap_large(const stack& memory) noexcept {
 }
 
 void stack_pool::put_into_quarantine(const stack& memory) noexcept {
-  sealed& place = quarantine_[oldest_++ % quarantine_.size()];
-  const sealed released = place;
-  place = {memory, note_of(memory)};
+  sealed& slot = quarantine_[oldest_++ % quarantine_.size()];
+  const sealed released = slot;
+  slot = {memory, note_of(memory)};
   seal(memory.bottom, stride - guard);
   if (released.memory.bottom == nullptr) return;
   unseal(released.memory.bottom, stride - guard);

@@ -121,7 +121,7 @@ class stack_pool {
   void guard_some_surely() noexcept;
   void guard_early() noexcept;
   std::size_t ready() const noexcept;
-  std::byte* place(std::size_t index) const noexcept;
+  std::byte* stack_base(std::size_t index) const noexcept;
 
   const std::size_t stacks_in_slab_;
   std::vector<std::byte*> slabs_;

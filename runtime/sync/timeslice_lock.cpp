@@ -199,15 +199,15 @@ void timeslice_lock::await_turn(wait_node& node) {
 
 void timeslice_lock::leave_line(wait_node& node) noexcept {
   sharing_.lock();
-  wait_node** place = &first_;
+  wait_node** link = &first_;
   wait_node* predecessor = nullptr;
-  while (*place != nullptr && *place != &node) {
-    predecessor = *place;
-    place = &predecessor->next;
+  while (*link != nullptr && *link != &node) {
+    predecessor = *link;
+    link = &predecessor->next;
   }
-  const bool in_line = *place == &node;
+  const bool in_line = *link == &node;
   if (in_line) {
-    *place = node.next;
+    *link = node.next;
     if (last_ == &node) last_ = predecessor;
     waiter_count_.store(waiter_count_.load(std::memory_order_relaxed) - 1,
                         std::memory_order_relaxed);

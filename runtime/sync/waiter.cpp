@@ -83,7 +83,7 @@ void throw_interruption() {
 
 void wait_node::await_detached() const noexcept {
   backoff delay;
-  while (place_.load(std::memory_order_acquire) == place::detaching) delay.wait();
+  while (membership_.load(std::memory_order_acquire) == membership::detaching) delay.wait();
 }
 
 /// A thread whose runtime has ended does not wait any more.

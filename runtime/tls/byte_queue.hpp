@@ -24,7 +24,7 @@ class byte_queue {
     if (empty()) begin_ = end_ = 0;
   }
 
-  /// Returns: the place behind what is held; bytes that are written there are held after added().
+  /// Returns: the space behind what is held; bytes that are written there are held after added().
   std::span<std::byte> space() noexcept { return {bytes_.get() + end_, capacity_ - end_}; }
   void added(std::size_t size) noexcept { end_ += size; }
 

@@ -41,7 +41,7 @@ class mailbox : public tagged_link<struct mailboxes_tag> {
   bool closed() const noexcept { return closed_; }
 
   /// The byte that another thread reads to learn whether this one rests: 0 if it does not.
-  const std::uint8_t* rest_place() const noexcept {
+  const std::uint8_t* rest_address() const noexcept {
     return reinterpret_cast<const std::uint8_t*>(&resting_);
   }
 

@@ -31,7 +31,7 @@ struct block_pool::slab {
   std::size_t first_fresh = 0;                // blocks that have been handed out, ever
   std::size_t backed_count = few;  // those that cause no more page faults, except the first few
 
-  std::byte* place(std::size_t index) noexcept {
+  std::byte* block_at(std::size_t index) noexcept {
     return reinterpret_cast<std::byte*>(this) + block_slab::first + index * sizeof(control_block);
   }
 };
@@ -119,14 +119,14 @@ void block_pool::map_slab() {
 void block_pool::back_more(slab& target) noexcept {
   const std::size_t old_count = target.backed_count;
   target.backed_count = std::min(old_count + many, block_slab::blocks);
-  make_resident(target.place(old_count), target.place(target.backed_count));
+  make_resident(target.block_at(old_count), target.block_at(target.backed_count));
 }
 
 void* block_pool::take_new() {
   if (slabs_ == nullptr || slabs_->first_fresh == block_slab::blocks) map_slab();
   if (slabs_->first_fresh == slabs_->backed_count) back_more(*slabs_);
   ++slab_count_;
-  return slabs_->place(slabs_->first_fresh++);
+  return slabs_->block_at(slabs_->first_fresh++);
 }
 
 void block_pool::put_after_end(control_block& block) noexcept {

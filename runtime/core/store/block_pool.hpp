@@ -20,10 +20,10 @@ class block_pool {
   bool has_used() const noexcept { return free_ != nullptr; }
   /// Returns: memory for a control_block.
   void* take_used() noexcept {
-    void* place = free_;
-    sanitizer::unpoison(place, sizeof(control_block));
+    void* memory = free_;
+    sanitizer::unpoison(memory, sizeof(control_block));
     free_ = free_->next;
-    return place;
+    return memory;
   }
   /// The same.
   /// Throws: stack_unavailable.

@@ -29,7 +29,7 @@ namespace {
 
 /// Destroys what a block that nobody refers to holds, but not its memory.
 void destroy_block(control_block& block) noexcept {
-  if (block.result != result_state::none) block.kind->destroy_result(result_place(block));
+  if (block.result != result_state::none) block.kind->destroy_result(result_storage(block));
   if (block.kind != nullptr && !block.kind->result_is_small) {
     ::operator delete(large_result_of(block), std::align_val_t(block.kind->result_alignment));
   }

@@ -50,14 +50,14 @@ void remove_credentials(client_request& request) {
 ///          which may disguise the host, is left to the caller. Source: RFC 9110, 4.2.4.
 /// Throws: bad_reply for a redirection from https to http.
 bool follow(const reply& answer, client_request& request) {
-  const std::string_view place = answer.header("location");
-  if (!is_redirection(answer.status()) || place.empty()) return false;
+  const std::string_view location = answer.header("location");
+  if (!is_redirection(answer.status()) || location.empty()) return false;
   const bool changes_method = becomes_get(answer.status(), request.method);
   if (request.streams() && !changes_method) return false;
   const std::string origin = request.target.origin();
   const bool was_secure = request.target.is_secure;
   try {
-    request.target = request.target.resolve(place);
+    request.target = request.target.resolve(location);
   } catch (const std::invalid_argument&) {
     return false;
   }

@@ -82,10 +82,10 @@ bool is_nearer(const std::vector<std::string>& first, const std::vector<std::str
 
 router& router::on(std::string_view method, std::string_view pattern, handler function) {
   route entry{std::string(method), parts_of(pattern), std::move(function)};
-  const auto place = std::find_if(routes_.begin(), routes_.end(), [&](const route& neighbour) {
+  const auto position = std::find_if(routes_.begin(), routes_.end(), [&](const route& neighbour) {
     return is_nearer(entry.parts, neighbour.parts);
   });
-  routes_.insert(place, std::move(entry));
+  routes_.insert(position, std::move(entry));
   return *this;
 }
 

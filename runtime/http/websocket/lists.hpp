@@ -71,9 +71,9 @@ inline bool is_parameter_value(std::string_view text) {
   if (!text.starts_with('"')) return is_token(text);
   if (text.size() < 2 || !text.ends_with('"')) return false;
   std::string bare;
-  for (std::size_t place = 1; place + 1 < text.size(); ++place) {
-    if (text[place] == '\\') ++place;
-    bare += text[place];
+  for (std::size_t index = 1; index + 1 < text.size(); ++index) {
+    if (text[index] == '\\') ++index;
+    bare += text[index];
   }
   return is_token(bare);
 }

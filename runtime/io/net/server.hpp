@@ -126,7 +126,7 @@ class server {
   }
 
  private:
-  /// A connection's place among those that may be open.
+  /// A connection's slot among those that may be open.
   class connection_permit {
    public:
     explicit connection_permit(std::optional<semaphore>& permits) {

@@ -62,7 +62,7 @@ std::span<void*> frames_of(const thread_state& thread, const control_block& fibe
 }
 
 const std::string& frame_names::of(const void* address) {
-  const auto [place, fresh] = cache_.try_emplace(address);
+  const auto [position, fresh] = cache_.try_emplace(address);
   if (fresh) {
     const symbol entry = symbol_at(address);
     int status = 0;
@@ -73,9 +73,9 @@ const std::string& frame_names::of(const void* address) {
         &std::free);
     text output;
     describe_frame(output, address, readable == nullptr ? entry.name : readable.get(), entry);
-    place->second = std::move(output.content);
+    position->second = std::move(output.content);
   }
-  return place->second;
+  return position->second;
 }
 
 }}}  // namespace motet::MOTET_ABI::detail

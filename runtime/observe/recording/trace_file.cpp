@@ -189,8 +189,8 @@ trace::ring_head& trace_file::add_ring() {
   rings_.reserve(rings_.size() + 1);
   given_back_.reserve(rings_.size() + 1);
   const std::size_t size = ring_size(records_);
-  void* place = map_of_file(fd_, rings_at + rings_.size() * size, size);
-  rings_.push_back(static_cast<trace::ring_head*>(place));
+  void* mapping = map_of_file(fd_, rings_at + rings_.size() * size, size);
+  rings_.push_back(static_cast<trace::ring_head*>(mapping));
   return *rings_.back();
 }
 

@@ -53,13 +53,13 @@ stack bounds_of(const control_block& fiber) noexcept {
 
 std::size_t frames_at(const void* context, const thread_state& thread,
                       std::span<void*> buffer) noexcept {
-  const signal_frame place(context);
+  const signal_frame interrupted_frame(context);
   const bool throws = thread.exceptions().uncaught > 0;
-  if (place.doubt(bounds_of(thread.running()), throws) != nullptr) {
-    buffer[0] = place.instruction();
+  if (interrupted_frame.doubt(bounds_of(thread.running()), throws) != nullptr) {
+    buffer[0] = interrupted_frame.instruction();
     return 1;
   }
-  const std::span<void*> frames = place.frames(buffer);
+  const std::span<void*> frames = interrupted_frame.frames(buffer);
   std::copy(frames.begin(), frames.end(), buffer.begin());
   return frames.size();
 }
@@ -91,8 +91,8 @@ bool is_behind_a_call(std::uintptr_t address) noexcept {
   if (!peek(reinterpret_cast<decltype(code)*>(address - code.size()), code)) return false;
   if (code[2] == 0xe8) return true;                        // with a distance
   for (const std::size_t length : {2U, 3U, 4U, 6U, 7U}) {  // through a register or memory
-    const std::size_t place = code.size() - length;
-    if (code[place] == 0xff && (code[place + 1] & 0x38) == 0x10) return true;
+    const std::size_t position = code.size() - length;
+    if (code[position] == 0xff && (code[position + 1] & 0x38) == 0x10) return true;
   }
   return false;
 #else

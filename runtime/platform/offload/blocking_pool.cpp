@@ -138,7 +138,7 @@ void give_out(worker_pool& target) noexcept {
 /// Returns: as submit(); and in `idle` the idle thread that has got the call, whose event the
 /// caller
 ///          sets.
-int place(worker_pool& target, blocking_call& work, idle_thread*& idle) noexcept {
+int assign(worker_pool& target, blocking_call& work, idle_thread*& idle) noexcept {
   if (target.may_begin()) {
     idle = hand_over(target, work);
     if (idle != nullptr) return 0;
@@ -167,7 +167,7 @@ int submit(blocking_call& work) noexcept {
   worker_pool* outer_pool = own_worker == nullptr ? nullptr : own_worker->works_in;
   if (outer_pool != nullptr) begin_wait(*own_worker, work);
   idle_thread* idle = nullptr;
-  const int error = place(threads.of(work), work, idle);
+  const int error = assign(threads.of(work), work, idle);
   if (error != 0) end_wait_for(work);
   if (outer_pool != nullptr) give_out(*outer_pool);
   lock.unlock();

@@ -27,7 +27,7 @@ class group_slot {
   explicit group_slot(group_family& group);
   group_slot(const group_slot&) = delete;
   group_slot& operator=(const group_slot&) = delete;
-  /// Unless a fiber has taken the place, the next caller of group::spin() gets it.
+  /// Unless a fiber has taken the slot, the next caller of group::spin() gets it.
   ~group_slot() {
     if (group_ != nullptr) give_back();
   }

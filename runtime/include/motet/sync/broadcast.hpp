@@ -25,13 +25,13 @@ struct broadcast_items {
   static constexpr bool shared = Sharing::shared;
   explicit broadcast_items(std::size_t capacity) : ring(capacity) {}
 
-  void read(std::uint64_t& place, reading<T>& result) {
+  void read(std::uint64_t& position, reading<T>& result) {
     const std::uint64_t oldest = push_count - std::min<std::uint64_t>(push_count, ring.size());
-    if (place < oldest) {
-      result.miss_count = oldest - place;
-      place = oldest;
-    } else if (place < push_count) {
-      result.value = ring[place++ % ring.size()];
+    if (position < oldest) {
+      result.miss_count = oldest - position;
+      position = oldest;
+    } else if (position < push_count) {
+      result.value = ring[position++ % ring.size()];
     }
     result.complete = result.miss_count > 0 || result.value != nullptr || closed;
   }
@@ -66,7 +66,7 @@ class basic_broadcast {
     return subscription(items_, items_->waiters.look([this] { return items_->push_count; }));
   }
 
-  /// Adds an item, in the place of the oldest one if all places are taken.
+  /// Adds an item, in the slot of the oldest one if all slots are in use.
   /// Not a switchpoint.
   /// Throws: channel_closed; std::bad_alloc.
   void push(T item) {

@@ -18,11 +18,11 @@ struct watched_value {
   static constexpr bool shared = Sharing::shared;
   explicit watched_value(std::shared_ptr<const T> first) noexcept : latest(std::move(first)) {}
 
-  /// `place` is the number of the value that was seen last.
-  void read(std::uint64_t& place, reading<T>& result) {
-    if (place != number) result.value = latest;
-    result.complete = place != number || closed;
-    place = number;
+  /// `position` is the number of the value that was seen last.
+  void read(std::uint64_t& position, reading<T>& result) {
+    if (position != number) result.value = latest;
+    result.complete = position != number || closed;
+    position = number;
   }
 
   wait_queue<Sharing> waiters;

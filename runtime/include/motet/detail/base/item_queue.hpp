@@ -20,8 +20,8 @@ class item_queue {
 
   struct chunk {
     std::unique_ptr<chunk> next;
-    alignas(T) std::byte places[chunk_size][sizeof(T)];
-    T* at(std::size_t index) noexcept { return std::launder(reinterpret_cast<T*>(places[index])); }
+    alignas(T) std::byte slots[chunk_size][sizeof(T)];
+    T* at(std::size_t index) noexcept { return std::launder(reinterpret_cast<T*>(slots[index])); }
   };
   using chunk_pointer = std::unique_ptr<chunk>;
 
@@ -84,7 +84,7 @@ class item_queue {
 
   void push(T&& item) noexcept {
     if (first_ == nullptr || end_ == chunk_size) extend();
-    ::new (last_->places[end_]) T(std::move(item));
+    ::new (last_->slots[end_]) T(std::move(item));
     ++end_;
     ++size_;
   }

@@ -61,7 +61,7 @@ struct cold_part {
 
 struct block_slab {
   static constexpr std::size_t size = std::size_t{1} << 20;  // and its alignment
-  // Powers of two: a place in one array is found by shifting.
+  // Powers of two: an element of one array is found by shifting.
   static constexpr std::size_t cold_size = std::bit_ceil(sizeof(cold_part));
   static constexpr std::size_t remote_size = 256;
   static constexpr std::size_t first = 1024;  // in bytes: the slab's own fields precede it
@@ -105,9 +105,9 @@ inline control_block& traveller_of(control_block& block) noexcept {
 }
 
 inline cold_part& cold(control_block& block) noexcept {
-  void* place = block_slab::beside(block, block_slab::cold_parts, block_slab::cold_size);
-  if (block.has_cold_part) return *static_cast<cold_part*>(place);
-  auto* part = ::new (place) cold_part;
+  void* storage = block_slab::beside(block, block_slab::cold_parts, block_slab::cold_size);
+  if (block.has_cold_part) return *static_cast<cold_part*>(storage);
+  auto* part = ::new (storage) cold_part;
   part->own_family.owner = &block;
   part->own_family.closed = block.ending;
   block.has_cold_part = true;
@@ -133,7 +133,7 @@ inline void*& large_result_of(const control_block& block) noexcept {
 }
 
 /// Returns: the address at which the fiber's result is, or will be, constructed.
-inline void* result_place(const control_block& block) noexcept {
+inline void* result_storage(const control_block& block) noexcept {
   return block.kind->result_is_small ? small_result_of(block) : large_result_of(block);
 }
 

@@ -68,13 +68,13 @@ struct thread_core {
   list<control_block, fibers_tag>& fibers() noexcept { return fibers_; }
 
   /// The addresses at which another thread observes this one's progress.
-  struct watched_places {
+  struct progress_view {
     control_block* const* runner;
     const int* until_look;
     const int* held_back;
     mailbox* const* mail;
   };
-  watched_places watched() const noexcept { return {&runner_, &until_look_, &held_back_, &mail_}; }
+  progress_view watched() const noexcept { return {&runner_, &until_look_, &held_back_, &mail_}; }
 
   /// Something is pending that may wake a fiber (a transient one's counts only for polling).
   void add_pending(const control_block& fiber) noexcept { ++wakers_[fiber.transient ? 1 : 0]; }

@@ -105,7 +105,7 @@ struct next_case final : select_branch {
     return state->waiters.enter_unless(
         [this] {
           reading<T> ahead;
-          std::uint64_t from_there = subscription.place_;
+          std::uint64_t from_there = subscription.position_;
           state->read(from_there, ahead);
           return ahead.complete;
         },
