@@ -84,7 +84,7 @@ void do_requests(post& item, thread_state& home) noexcept {
 namespace {
 
 /// Gives a kind of request its ordinal, unless it has one.
-void ask_in_turn(remote_requests& requests, std::uint8_t& ordinal) noexcept {
+void assign_ordinal(remote_requests& requests, std::uint8_t& ordinal) noexcept {
   if (ordinal == 0) ordinal = ++requests.request_count;
 }
 
@@ -94,7 +94,7 @@ bool schedule(control_block& fiber, value_slot&& token) noexcept {
   if (at_home(fiber)) return give_token(fiber, std::move(token));
   if (fiber.dead()) return false;
   return ask(fiber, [&](remote_requests& requests) {
-    ask_in_turn(requests, requests.token_at);
+    assign_ordinal(requests, requests.token_at);
     std::swap(requests.token, token);  // the old one dies outside
     return true;
   });
@@ -107,7 +107,7 @@ bool raise(control_block& fiber, std::exception_ptr error) noexcept {
   const bool success = ask(fiber, [&](remote_requests& requests) {
     first = requests.raised == nullptr;
     if (!first) return false;
-    ask_in_turn(requests, requests.raise_at);
+    assign_ordinal(requests, requests.raise_at);
     requests.raised = std::move(error);
     return true;
   });
@@ -126,7 +126,7 @@ cancel_result ask_to_cancel(control_block& fiber, const cancel_reason& reason,
     first = !std::exchange(requests.cancelled, true);
     if (first) requests.reason = reason;
     if (!change(requests, first)) return false;
-    ask_in_turn(requests, requests.cancel_at);
+    assign_ordinal(requests, requests.cancel_at);
     return true;
   });
   if (!success) return cancel_result::finished;
@@ -163,7 +163,7 @@ cancel_result stop(control_block& fiber, value_slot&& result, call_site site) no
 
 void look_for_stops(control_block& fiber) noexcept {
   ask(fiber, [](remote_requests& requests) {
-    ask_in_turn(requests, requests.stop_at);
+    assign_ordinal(requests, requests.stop_at);
     return true;
   });
 }
@@ -177,7 +177,7 @@ void resume_with(control_block& fiber, std::uint64_t number, bool failing,
   if (fiber.dead()) return;
   ask(fiber, [&](remote_requests& requests) {
     if (number < requests.resume_number) return false;
-    ask_in_turn(requests, requests.resume_at);
+    assign_ordinal(requests, requests.resume_at);
     requests.resume_number = number;
     requests.resumer_broken = failing;
     std::swap(requests.resumption, value);

@@ -25,7 +25,7 @@ class queue_delay {
       if (distance >= target_distance_) end(distance, counters);
     } else if (distance >= one_in && runnable > 0) {
       begun_at_ = switches;
-      target_distance_ = runnable - turn_++ % std::clamp<std::size_t>(fresh, 1, runnable);
+      target_distance_ = runnable - round_++ % std::clamp<std::size_t>(fresh, 1, runnable);
       ticks_ = ticks();
       measures_ = true;
     }
@@ -43,7 +43,7 @@ class queue_delay {
   std::uint64_t begun_at_ = 0;         // in switches
   std::uint64_t target_distance_ = 0;  // to go then
   std::uint64_t ticks_ = 0;            // then
-  std::size_t turn_ = 0;
+  std::size_t round_ = 0;
   bool measures_ = false;
 };
 

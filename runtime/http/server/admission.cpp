@@ -33,7 +33,7 @@ bool admission::refuses(clock::duration delay) const noexcept {
   return has_work && delay > limit(clock::now());
 }
 
-bool admission::refuses_at_turn(clock::duration delay) noexcept {
+bool admission::refuses_at_start(clock::duration delay) noexcept {
   const clock::time_point present = clock::now();
   if (delay <= limit_) short_at_ = present;
   return in_line_ > 0 && delay > limit(present);

@@ -205,7 +205,7 @@ void server_connection::admit(request& request, response& answer) {
   if (door.refuses(delay)) return refuse_overload();
   admission::in_service service(door);
   service.let_others_be_decided();
-  if (door.refuses_at_turn(delay + (clock::now() - start))) return refuse_overload();
+  if (door.refuses_at_start(delay + (clock::now() - start))) return refuse_overload();
   call_handler(request, answer);
 }
 

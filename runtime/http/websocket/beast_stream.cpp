@@ -109,7 +109,7 @@ void beast_stream::refuse(std::uint16_t code) {
 }
 
 void beast_stream::hang_up() {
-  const std::lock_guard turn(write_mutex_);
+  const std::lock_guard lock(write_mutex_);
   has_hung_up_ = true;
   if (answer_ == nullptr) return;
   try {

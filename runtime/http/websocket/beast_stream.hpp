@@ -66,7 +66,7 @@ class beast_stream {
   }
   template <typename Buffers>
   std::size_t write_some(const Buffers& bytes, error_code& error) {
-    const std::lock_guard turn(write_mutex_);
+    const std::lock_guard lock(write_mutex_);
     error = {};
     if (has_hung_up_) return boost::asio::buffer_size(bytes);
     check_whole();

@@ -220,14 +220,14 @@ void websocket::state::refuse(beast::websocket::close_code code, beast_error err
 
 void websocket::state::ping() {
   if (!socket_.is_open()) return;
-  const std::lock_guard turn(socket_.next_layer().writing());
+  const std::lock_guard lock(socket_.next_layer().writing());
   beast_error error;
   socket_.ping({}, error);
   if (error) throw_ended();
 }
 
 std::optional<websocket_message> websocket::state::read() {
-  const std::lock_guard turn(read_mutex_);
+  const std::lock_guard lock(read_mutex_);
   if (peer_closed_) return std::nullopt;
   check_open();
   beast_error error;
@@ -262,7 +262,7 @@ std::optional<websocket_message> websocket::state::tell(const beast_error& error
 }
 
 void websocket::state::write(std::span<const std::byte> bytes, bool is_text) {
-  const std::lock_guard turn(socket_.next_layer().writing());
+  const std::lock_guard lock(socket_.next_layer().writing());
   check_open();
   socket_.text(is_text);
   beast_error error;
@@ -282,8 +282,8 @@ void websocket::state::close(std::uint16_t code, std::string_view reason) {
   if (!may_be_sent(code))
     throw std::invalid_argument("websocket::close(): code " + std::to_string(code) +
                                 " must not be sent");
-  const std::lock_guard turn(read_mutex_);
-  const std::lock_guard turn_to_write(socket_.next_layer().writing());
+  const std::lock_guard lock(read_mutex_);
+  const std::lock_guard write_lock(socket_.next_layer().writing());
   if (std::exchange(is_over_, true) || socket_.next_layer().broken()) return;
   try {
     beast_error error;

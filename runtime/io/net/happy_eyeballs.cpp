@@ -47,7 +47,7 @@ std::optional<outcome> await_outcome(outcomes& results, bool all_begun) {
 
 }  // namespace
 
-std::vector<endpoint> in_turns(std::span<const endpoint> addresses) {
+std::vector<endpoint> interleaved_families(std::span<const endpoint> addresses) {
   std::vector<endpoint> order;
   std::vector<endpoint> rest;
   for (const endpoint& address : addresses) {

@@ -72,7 +72,7 @@ Stream stream_on(int descriptor, std::error_code& error) noexcept {
   return {};
 }
 
-/// Connections that are accepted in one turn of the thread.
+/// Connections that are accepted in one round of the thread.
 inline constexpr int most_at_once = 64;
 inline constexpr std::chrono::milliseconds shortest_pause{1};
 inline constexpr std::chrono::milliseconds longest_pause{1000};

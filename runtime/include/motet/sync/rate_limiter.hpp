@@ -115,7 +115,7 @@ class basic_rate_limiter {
     }
 
     void acquire(std::size_t cost) {
-      const std::lock_guard turn(*turn_);
+      const std::lock_guard lock(*queue_mutex_);
       for (;;) {
         const clock::time_point fits = acquire_unless_ended(cost);
         if (fits == no_delay) return;
@@ -136,11 +136,11 @@ class basic_rate_limiter {
     }
 
    private:
-    /// A forked child forgets the waiters of its parent, and which of them had the turn.
+    /// A forked child forgets the waiters of its parent, and which of them held the mutex.
     void forget_gone() {
       if (detail::taken(used_in_, this_process()) == this_process()) return;
       this->owners = 1;
-      turn_.emplace();
+      queue_mutex_.emplace();
     }
 
     clock::time_point acquire_unless_ended(std::size_t cost) {
@@ -164,7 +164,8 @@ class basic_rate_limiter {
     const std::size_t burst_;
     clock::time_point spoken_for_{};  // until then the rate is used up, except for the burst
     std::uint32_t used_in_ = this_process();
-    std::optional<basic_mutex<Sharing>> turn_{std::in_place};  // held by the first that waits
+    // Held by the first that waits.
+    std::optional<basic_mutex<Sharing>> queue_mutex_{std::in_place};
     last_call<Sharing> last_call_;
   };
 
