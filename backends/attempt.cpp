@@ -75,7 +75,7 @@ std::int32_t write_what_fits(operation& op, const verb_row& row) noexcept {
 /// RWF_NOWAIT for this operation.
 bool is_old_pipe(const operation& op, const verb_row& row) noexcept {
   static const bool switch_off = disabled("pipe_nowait");
-  if (!switch_off || row.place != file_place::position || size_of(op, row) == 0) return false;
+  if (!switch_off || row.access != file_access::position || size_of(op, row) == 0) return false;
   struct stat status{};
   if (::fstat(op.fd, &status) != 0 || !S_ISFIFO(status.st_mode)) return false;
   return (::fcntl(op.fd, F_GETFL) & O_ACCMODE) != (row.fills ? O_WRONLY : O_RDONLY);
@@ -88,7 +88,7 @@ std::int32_t call_on_file(operation& op, const verb_row& row) noexcept {
   if (row.may_raise_sigpipe) guard.emplace();
   const std::int32_t result = is_old_pipe(op, row) ? -EOPNOTSUPP : row.call(op, true);
   if (result != -EAGAIN && result != -EOPNOTSUPP) return result;
-  if (row.place == file_place::offset ? is_disk(op.fd) : on_disk(op.fd)) {
+  if (row.access == file_access::offset ? is_disk(op.fd) : on_disk(op.fd)) {
     return operation::would_block_thread;
   }
   if (result != -EOPNOTSUPP || !ready(op.fd, row.readiness)) return -EAGAIN;
@@ -108,13 +108,13 @@ std::int32_t write_to_socket(operation& op, const verb_row& row) noexcept {
 
 std::int32_t call(operation& op) noexcept {
   const verb_row& row = row_of(op.kind);
-  if (row.place == file_place::none) return row.call(op, true);
-  if (row.place == file_place::whole) {
+  if (row.access == file_access::none) return row.call(op, true);
+  if (row.access == file_access::whole) {
     if (op.kind == verb::statx && status_from_cache(op)) return op.result;
     const bool bad = !has_path(op) && ::fcntl(op.fd, F_GETFD) < 0;
     return bad ? -errno : operation::would_block_thread;
   }
-  if (row.place == file_place::position && !row.fills) {
+  if (row.access == file_access::position && !row.fills) {
     const std::int32_t bytes_sent = write_to_socket(op, row);
     if (bytes_sent != -ENOTSOCK) return bytes_sent;
   }
@@ -152,8 +152,8 @@ bool pipes_know_nowait() noexcept {
     if (disabled("pipe_nowait")) return false;
     std::array<int, 2> ends{-1, -1};
     if (::pipe2(ends.data(), O_CLOEXEC) != 0) return true;
-    std::byte room{};
-    const iovec vector{&room, sizeof room};
+    std::byte buffer{};
+    const iovec vector{&buffer, sizeof buffer};
     const bool knows = ::preadv2(ends[0], &vector, 1, -1, RWF_NOWAIT) < 0 && errno == EAGAIN;
     for (const int end : ends) ::close(end);
     return knows;

@@ -40,7 +40,7 @@ class uring_backend final : public backend {
 
   bool submit(operation& op) noexcept override {
     const verb_row& row = row_of(op.kind);
-    const bool on_file = row.place != file_place::none;
+    const bool on_file = row.access != file_access::none;
     if (on_file && done_without_ring(op, row)) return true;
     if (row.may_raise_sigpipe && ++writes_ == 1 && ring_.acts_any_time()) guard_.emplace();
     const bool waits_first = on_file && is_tried_when_ready(op);
@@ -98,10 +98,10 @@ class uring_backend final : public backend {
   /// Returns: whether the operation has completed, or is not for the ring.
   bool done_without_ring(operation& op, const verb_row& row) noexcept {
     if (op.on_disk && (op.may_batch || ring_.has_submissions())) return false;
-    if (row.place == file_place::position) {
+    if (row.access == file_access::position) {
       return (workers_for_pipes_ || has_position(op.fd)) && attempt(op);
     }
-    if (row.place == file_place::whole && op.kind != verb::statx) {
+    if (row.access == file_access::whole && op.kind != verb::statx) {
       return !ring_.knows(row.ring_code) && attempt(op);
     }
     return attempt(op) && op.result != operation::would_block_thread;
@@ -134,8 +134,8 @@ class uring_backend final : public backend {
 
   /// The kernel could not make a worker for the operation, and has ended it.
   void do_without_worker(operation& op) noexcept {
-    const file_place place = row_of(op.kind).place;
-    const bool on_file = place == file_place::offset || place == file_place::whole;
+    const file_access access = row_of(op.kind).access;
+    const bool on_file = access == file_access::offset || access == file_access::whole;
     if (on_file) op.result = operation::would_block_thread;
     on_file || attempt(op) ? finish(op) : wait_until_ready(op);
   }
@@ -219,7 +219,7 @@ class uring_backend final : public backend {
 
   [[gnu::noinline]] void settle_slowly(operation& op) noexcept {
     if (op.stage == stage_polling && op.result >= 0 && !op.cancelling) return go_on(op);
-    if (op.stage == stage_refused) take_refusal(op);
+    if (op.stage == stage_refused) accept_refusal(op);
     if (only_waits(op) && !reports_what_was_asked(op)) return;
     if (!op.cancelling && tries_again(op)) return;
     if (op.cancelling && (op.stage == stage_polling || op.result == -EAGAIN)) {
@@ -230,7 +230,7 @@ class uring_backend final : public backend {
 
   /// Returns: whether the operation continues: once more, or in another way.
   bool tries_again(operation& op) noexcept {
-    const bool has_readiness = row_of(op.kind).place != file_place::whole && !may_not_wait(op);
+    const bool has_readiness = row_of(op.kind).access != file_access::whole && !may_not_wait(op);
     if (op.result == -EINTR) {
       resubmitted_ = true;
       prepare(op);

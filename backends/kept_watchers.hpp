@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The libev watchers of operations: watchers that are kept for streams, by descriptor and
+// The libev watchers of operations: watchers that are cached for streams, by descriptor and
 // direction, and watchers that belong to one operation.
 #pragma once
 
@@ -31,53 +31,53 @@ struct idle_tag;
 
 /// A watcher that stays started for its stream's descriptor from one operation to the next: to stop
 /// it would cost a system call whenever a poll comes between. Idle while no operation uses it.
-struct kept_watcher : tagged_link<idle_tag> {
+struct cached_watcher : tagged_link<idle_tag> {
   ev_io io{};
   std::uint64_t stream = 0;
 };
 
-/// The kept watchers of all descriptors, in rooms for 64 descriptors each. A room is made when one
-/// of its descriptors is first used, and never moved.
-class kept_watchers {
+/// The cached watchers of all descriptors, in pages for 64 descriptors each. A page is made when
+/// one of its descriptors is first used, and never moved.
+class watcher_cache {
  public:
-  /// Returns: the kept watcher for the operation; null if it has no stream, or without memory.
-  kept_watcher* place_for(const operation& op) noexcept {
+  /// Returns: the cached watcher for the operation; null if it has no stream, or without memory.
+  cached_watcher* slot_for(const operation& op) noexcept {
     if (op.stream == 0) return nullptr;
     const auto number = static_cast<std::size_t>(op.fd) / descriptors;
     try {
-      if (number >= rooms_.size()) rooms_.resize(number + 1);
-      if (rooms_[number] == nullptr) rooms_[number] = std::make_unique<room>();
+      if (number >= pages_.size()) pages_.resize(number + 1);
+      if (pages_[number] == nullptr) pages_[number] = std::make_unique<page>();
     } catch (const std::bad_alloc&) {
       return nullptr;
     }
     return &of(op.fd)[events_of(op) == EV_WRITE ? 1 : 0];
   }
 
-  /// Returns: the two kept watchers of a descriptor; empty if its room was never made.
-  std::span<kept_watcher> find(int fd) noexcept {
+  /// Returns: the two cached watchers of a descriptor; empty if its page was never made.
+  std::span<cached_watcher> find(int fd) noexcept {
     const auto number = static_cast<std::size_t>(fd) / descriptors;
-    if (number >= rooms_.size() || rooms_[number] == nullptr) return {};
+    if (number >= pages_.size() || pages_[number] == nullptr) return {};
     return of(fd);
   }
 
  private:
   static constexpr std::size_t descriptors = 64;
-  using pair = std::array<kept_watcher, 2>;
-  using room = std::array<pair, descriptors>;
+  using pair = std::array<cached_watcher, 2>;
+  using page = std::array<pair, descriptors>;
 
   pair& of(int fd) noexcept {
     const auto index = static_cast<std::size_t>(fd);
-    return (*rooms_[index / descriptors])[index % descriptors];
+    return (*pages_[index / descriptors])[index % descriptors];
   }
 
-  std::vector<std::unique_ptr<room>> rooms_;
+  std::vector<std::unique_ptr<page>> pages_;
 };
 
 /// An operation's watcher, in the operation's scratch. If `stream_watcher` is null, it is
 /// `private_watcher`, which may watch another descriptor than the operation's: see exact_wait.hpp.
 struct watch {
   ev_io private_watcher;
-  kept_watcher* stream_watcher;
+  cached_watcher* stream_watcher;
   std::optional<retry> pause;
 };
 static_assert(sizeof(watch) <= sizeof(operation::scratch));

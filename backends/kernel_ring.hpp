@@ -244,8 +244,8 @@ class kernel_ring {
     constexpr unsigned limit = 64;
     alignas(io_uring_probe)
         std::array<std::byte, sizeof(io_uring_probe) + limit * sizeof(io_uring_probe_op)>
-            room{};
-    auto* probe = ::new (room.data()) io_uring_probe;
+            storage{};
+    auto* probe = ::new (storage.data()) io_uring_probe;
     if (disabled("newer_operations") || ::io_uring_register_probe(&ring_, probe, limit) != 0)
       return 0;
     std::uint64_t verbs = 0;

@@ -97,7 +97,7 @@ class libev_backend final : public backend {
   }
 
   void forget(int fd) noexcept override {
-    for (kept_watcher& watcher : watchers_.find(fd)) {
+    for (cached_watcher& watcher : watchers_.find(fd)) {
       ev_io_stop(loop_.get(), &watcher.io);
       watcher.unlink();
       watcher.stream = 0;
@@ -137,7 +137,7 @@ class libev_backend final : public backend {
       return false;
     }
     watch& entry = *::new (static_cast<void*>(op.scratch)) watch;
-    entry.stream_watcher = watchers_.place_for(op);
+    entry.stream_watcher = watchers_.slot_for(op);
     if (asks_more_than_library(op)) [[unlikely]]
       return start_exactly(op, entry.private_watcher);
     ev_io& watcher = watcher_of(op);
@@ -197,7 +197,7 @@ class libev_backend final : public backend {
   }
 
   void stop_idle() noexcept {
-    while (kept_watcher* idle = idle_.pop_front()) ev_io_stop(loop_.get(), &idle->io);
+    while (cached_watcher* idle = idle_.pop_front()) ev_io_stop(loop_.get(), &idle->io);
   }
 
   /// Stops the idle watchers before a poll that waits. A poll that does not wait leaves them
@@ -281,8 +281,8 @@ class libev_backend final : public backend {
   bool news_ = false;   // a wake or the deadline, which end the poll
   completions results_;
   retries retries_;
-  kept_watchers watchers_;
-  list<kept_watcher, idle_tag> idle_;
+  watcher_cache watchers_;
+  list<cached_watcher, idle_tag> idle_;
   std::uint64_t closings_seen_ = 0;
   int epoll_ = -1;  // libev's, once it was asked for
 };

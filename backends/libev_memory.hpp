@@ -38,7 +38,7 @@ class libev_memory {
   bool suffices_for(int fd) noexcept {
     if (fd > largest_fd_) [[unlikely]] {
       largest_fd_ = fd;
-      note_size(room_of_descriptor * (static_cast<std::size_t>(fd) + 1));
+      note_size(bytes_per_descriptor * (static_cast<std::size_t>(fd) + 1));
     }
     return whole_ || refill();
   }
@@ -46,7 +46,7 @@ class libev_memory {
  private:
   static constexpr std::size_t tables = 6;
   static constexpr std::size_t least = 4096;
-  static constexpr std::size_t room_of_descriptor = 32;  // at most, in libev's table of them
+  static constexpr std::size_t bytes_per_descriptor = 32;  // at most, in libev's table of them
 
   bool refill() noexcept {
     const std::size_t capacity = std::max(least, 2 * largest_);

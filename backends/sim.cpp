@@ -31,7 +31,7 @@ struct waiting_tag;
 /// An operation that waits, in the operation's scratch.
 struct waiting : tagged_link<waiting_tag> {
   operation* op = nullptr;
-  std::size_t look = 0;  // its place in looks_; 0: it has none
+  std::size_t look = 0;  // its index in looks_; 0: it has none
 };
 static_assert(sizeof(waiting) <= sizeof(operation::scratch));
 
@@ -49,9 +49,9 @@ class sim_backend final : public backend {
 
   bool submit(operation& op) noexcept override {
     if (attempt(op)) return true;
-    auto* place = ::new (static_cast<void*>(op.scratch)) waiting;
-    place->op = &op;
-    waits_.push_back(*place);
+    auto* entry = ::new (static_cast<void*>(op.scratch)) waiting;
+    entry->op = &op;
+    waits_.push_back(*entry);
     return false;
   }
 

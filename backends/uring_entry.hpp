@@ -35,7 +35,7 @@ inline uring_notes& notes_of(operation& op) noexcept {
 }
 
 /// For a fault point: the entry becomes a nop, because a refused operation must have no effect; the
-/// error is kept for take_refusal().
+/// error is kept for accept_refusal().
 inline void refuse_entry(io_uring_sqe& entry, operation& op, int error) noexcept {
   if (error == faults::falls_short) {
     if (entry.opcode != IORING_OP_READV && entry.opcode != IORING_OP_WRITEV) entry.len = 1;
@@ -48,7 +48,7 @@ inline void refuse_entry(io_uring_sqe& entry, operation& op, int error) noexcept
 }
 
 /// Called when the nop of a refused entry is back.
-inline void take_refusal(operation& op) noexcept {
+inline void accept_refusal(operation& op) noexcept {
   op.stage = 0;
   std::memcpy(&op.result, op.scratch, sizeof op.result);
 }
@@ -58,7 +58,7 @@ inline constexpr auto current_position = static_cast<std::uint64_t>(-1);
 /// What the entry has in the place of an offset: where a file is read or written, the length of an
 /// address, or where the kernel is to put something.
 inline std::uint64_t second_word_of(const operation& op, const verb_row& row) noexcept {
-  if (row.place == file_place::position) return current_position;
+  if (row.access == file_access::position) return current_position;
   switch (row.carries) {
     case payload::address:
       return op.length;
@@ -94,7 +94,7 @@ inline unsigned length_of(const operation& op, const verb_row& row) noexcept {
 
 /// A ring opens a file with O_NONBLOCK first, so that the open of a FIFO would not wait for the
 /// other end: a kernel worker opens it as it was asked for.
-inline void keep_waiting(io_uring_sqe& entry, const operation& op) noexcept {
+inline void force_async(io_uring_sqe& entry, const operation& op) noexcept {
   if ((op.flags & (O_NONBLOCK | O_DIRECTORY | O_PATH)) == 0) entry.flags |= IOSQE_ASYNC;
 }
 
@@ -116,8 +116,8 @@ static_assert(operation::data_only == IORING_FSYNC_DATASYNC);
 inline void fill_entry(io_uring_sqe& entry, operation& op) noexcept {
   const verb_row& row = row_of(op.kind);
   if (row.carries == payload::buffer) [[likely]] {
-    const std::uint64_t place = row.place == file_place::position ? current_position : op.offset;
-    ::io_uring_prep_rw(row.ring_code, &entry, op.fd, op.buffer, op.length, place);
+    const std::uint64_t offset = row.access == file_access::position ? current_position : op.offset;
+    ::io_uring_prep_rw(row.ring_code, &entry, op.fd, op.buffer, op.length, offset);
   } else {
     ::io_uring_prep_rw(row.ring_code, &entry, op.fd, nullptr, length_of(op, row),
                        second_word_of(op, row));
@@ -127,7 +127,7 @@ inline void fill_entry(io_uring_sqe& entry, operation& op) noexcept {
   if (row.has_message_flags) {
     fill_message_flags(entry, op, row);
   } else if (op.kind == verb::openat) {
-    keep_waiting(entry, op);
+    force_async(entry, op);
   }
   if (const int error = faults::next(row.name.fault)) refuse_entry(entry, op, error);
 }

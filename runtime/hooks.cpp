@@ -47,7 +47,7 @@ constinit const upward_calls hooks = {
     .abandon_observers = &abandon_observers,
     .write_dump = [](dump_request& request) noexcept { request.write(); },
     .dump_fibers = [](thread_state& thread, std::ostream& output) { dump(thread, output, {}); },
-    .take_snapshot = &copy_trace,
+    .save_snapshot = &copy_trace,
 #endif
 };
 

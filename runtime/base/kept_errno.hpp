@@ -6,12 +6,12 @@
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
-class kept_errno {
+class saved_errno {
  public:
-  explicit kept_errno(int& live) noexcept : live_(live), value_(live) {}
-  kept_errno(const kept_errno&) = delete;
-  kept_errno& operator=(const kept_errno&) = delete;
-  ~kept_errno() { live_ = value_; }
+  explicit saved_errno(int& live) noexcept : live_(live), value_(live) {}
+  saved_errno(const saved_errno&) = delete;
+  saved_errno& operator=(const saved_errno&) = delete;
+  ~saved_errno() { live_ = value_; }
 
  private:
   int& live_;

@@ -50,7 +50,7 @@ struct transfer {
       first = op.vectors;
       count = static_cast<int>(op.length);
     }
-    if (row.place == file_place::offset) offset = static_cast<off_t>(op.offset);
+    if (row.access == file_access::offset) offset = static_cast<off_t>(op.offset);
   }
   iovec single;
   const iovec* first = &single;
@@ -182,7 +182,7 @@ std::int32_t call_connect(operation& op, bool) noexcept {
 
 /// A cancelled connect goes on in the kernel, which would answer EALREADY to the next one.
 /// Source: connect(2), AF_UNSPEC.
-void take_back_connect(int fd) noexcept {
+void undo_connect(int fd) noexcept {
   const sockaddr no_address{AF_UNSPEC, {}};
   ::connect(fd, &no_address, sizeof no_address);
 }
@@ -195,24 +195,24 @@ std::int32_t look_at(operation& op, bool) noexcept {
   return (look.revents & POLLNVAL) != 0 ? -EBADF : look.revents;
 }
 
-constexpr verb_row reading(verb kind, names text, std::uint8_t ring_code, file_place place,
+constexpr verb_row reading(verb kind, names text, std::uint8_t ring_code, file_access access,
                            payload carries) {
-  return {kind, text, &call_read, nullptr, POLLIN, ring_code, place, carries, true, false, false};
+  return {kind, text, &call_read, nullptr, POLLIN, ring_code, access, carries, true, false, false};
 }
 
 /// A pipe, which may raise SIGPIPE, has no offset.
-constexpr verb_row writing(verb kind, names text, std::uint8_t ring_code, file_place place,
+constexpr verb_row writing(verb kind, names text, std::uint8_t ring_code, file_access access,
                            payload carries) {
-  const bool on_pipes = place == file_place::position;
-  return {kind,  text,    &call_write, nullptr, POLLOUT, ring_code,
-          place, carries, false,       false,   on_pipes};
+  const bool on_pipes = access == file_access::position;
+  return {kind,   text,    &call_write, nullptr, POLLOUT, ring_code,
+          access, carries, false,       false,   on_pipes};
 }
 
 /// A verb for sockets alone, which takes message flags.
 constexpr verb_row messaging(verb kind, names text, std::uint8_t ring_code, short readiness,
                              payload carries, std::int32_t (*call)(operation&, bool) noexcept) {
   const bool fills = readiness == POLLIN;
-  return {kind,    text,  call, nullptr, readiness, ring_code, file_place::none,
+  return {kind,    text,  call, nullptr, readiness, ring_code, file_access::none,
           carries, fills, true, false};
 }
 
@@ -220,31 +220,31 @@ constexpr verb_row messaging(verb kind, names text, std::uint8_t ring_code, shor
 constexpr verb_row on_file(verb kind, names text, std::uint8_t ring_code, payload carries,
                            std::int32_t (*call)(operation&, bool) noexcept) {
   const bool fills = carries == payload::path_and_status || carries == payload::buffer;
-  return {kind,    text,  call,  nullptr, POLLOUT, ring_code, file_place::whole,
+  return {kind,    text,  call,  nullptr, POLLOUT, ring_code, file_access::whole,
           carries, fills, false, false};
 }
 
 /// A verb about connections, or about readiness.
 constexpr verb_row other(verb kind, names text, std::uint8_t ring_code, short readiness,
                          payload carries, std::int32_t (*call)(operation&, bool) noexcept,
-                         void (*take_back)(int) noexcept = nullptr) {
+                         void (*undo)(int) noexcept = nullptr) {
   const bool fills = carries == payload::peer;
-  return {kind,    text,  call,  take_back, readiness, ring_code, file_place::none,
+  return {kind,    text,  call,  undo, readiness, ring_code, file_access::none,
           carries, fills, false, false};
 }
 
 constexpr std::array<verb_row, verbs> rows{
-    reading(verb::read, "read", IORING_OP_READ, file_place::position, payload::buffer),
-    writing(verb::write, "write", IORING_OP_WRITE, file_place::position, payload::buffer),
-    reading(verb::readv, {"readv", "read"}, IORING_OP_READV, file_place::position,
+    reading(verb::read, "read", IORING_OP_READ, file_access::position, payload::buffer),
+    writing(verb::write, "write", IORING_OP_WRITE, file_access::position, payload::buffer),
+    reading(verb::readv, {"readv", "read"}, IORING_OP_READV, file_access::position,
             payload::vectors),
-    writing(verb::writev, {"writev", "write"}, IORING_OP_WRITEV, file_place::position,
+    writing(verb::writev, {"writev", "write"}, IORING_OP_WRITEV, file_access::position,
             payload::vectors),
-    reading(verb::pread, "pread", IORING_OP_READ, file_place::offset, payload::buffer),
-    writing(verb::pwrite, "pwrite", IORING_OP_WRITE, file_place::offset, payload::buffer),
-    reading(verb::preadv, {"preadv", "pread"}, IORING_OP_READV, file_place::offset,
+    reading(verb::pread, "pread", IORING_OP_READ, file_access::offset, payload::buffer),
+    writing(verb::pwrite, "pwrite", IORING_OP_WRITE, file_access::offset, payload::buffer),
+    reading(verb::preadv, {"preadv", "pread"}, IORING_OP_READV, file_access::offset,
             payload::vectors),
-    writing(verb::pwritev, {"pwritev", "pwrite"}, IORING_OP_WRITEV, file_place::offset,
+    writing(verb::pwritev, {"pwritev", "pwrite"}, IORING_OP_WRITEV, file_access::offset,
             payload::vectors),
     on_file(verb::fsync, "fsync", IORING_OP_FSYNC, payload::nothing, &call_fsync),
     on_file(verb::fallocate, "fallocate", IORING_OP_FALLOCATE, payload::size, &call_fallocate),
@@ -264,7 +264,7 @@ constexpr std::array<verb_row, verbs> rows{
               &call_sendmsg),
     other(verb::accept, "accept", IORING_OP_ACCEPT, POLLIN, payload::peer, &call_accept),
     other(verb::connect, "connect", IORING_OP_CONNECT, POLLOUT, payload::address, &call_connect,
-          &take_back_connect),
+          &undo_connect),
     other(verb::wait_fd, "wait_fd", IORING_OP_POLL_ADD, 0, payload::nothing, &look_at),
 };
 

@@ -13,7 +13,7 @@
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 /// Where in a file a verb reads or writes.
-enum class file_place : std::uint8_t {
+enum class file_access : std::uint8_t {
   none,      // files are nothing special to it
   position,  // at the descriptor's, which the call moves
   offset,    // at operation::offset
@@ -50,10 +50,10 @@ struct verb_row {
   /// Returns: what the call returns, or minus an errno value.
   std::int32_t (*call)(operation& op, bool nowait) noexcept;
   /// Undoes what a call that was cancelled has begun; null: such a call has done nothing.
-  void (*take_back)(int fd) noexcept;
+  void (*undo)(int fd) noexcept;
   short readiness;         // POLLIN or POLLOUT; 0: operation::flags is the mask to wait for
   std::uint8_t ring_code;  // Source: io_uring_enter(2), IORING_OP_*
-  file_place place;
+  file_access access;
   payload carries;
   bool fills;              // the kernel writes to what it carries
   bool has_message_flags;  // operation::flags are those of recv(2)
@@ -75,7 +75,7 @@ inline short readiness_of(const operation& op) noexcept {
 
 /// Whether `op` reads or writes at the descriptor's position, which a file or a disk has.
 inline bool at_position(const operation& op) noexcept {
-  return row_of(op.kind).place == file_place::position;
+  return row_of(op.kind).access == file_access::position;
 }
 
 /// Whether `op` has a path, which begins in a directory that may be no descriptor: AT_FDCWD.

@@ -13,13 +13,13 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 control_block* take_failure(control_block& parent, const family* group) noexcept {
   cold_part* part = cold_if_any(parent);
   if (part == nullptr) return nullptr;
-  control_block** place = &part->failures;
-  while (*place != nullptr && group != nullptr && (*place)->belongs_to != group) {
-    place = &cold(**place).next_failure;
+  control_block** link = &part->failures;
+  while (*link != nullptr && group != nullptr && (*link)->belongs_to != group) {
+    link = &cold(**link).next_failure;
   }
-  control_block* failure = *place;
+  control_block* failure = *link;
   if (failure == nullptr) return nullptr;
-  *place = std::exchange(cold(*failure).next_failure, nullptr);
+  *link = std::exchange(cold(*failure).next_failure, nullptr);
   cold(*failure).reported_to = nullptr;
   return failure;
 }
@@ -27,9 +27,9 @@ control_block* take_failure(control_block& parent, const family* group) noexcept
 namespace {
 
 void forget_failure(control_block& parent, control_block& child) noexcept {
-  control_block** place = &cold(parent).failures;
-  while (*place != &child) place = &cold(**place).next_failure;
-  *place = std::exchange(cold(child).next_failure, nullptr);
+  control_block** link = &cold(parent).failures;
+  while (*link != &child) link = &cold(**link).next_failure;
+  *link = std::exchange(cold(child).next_failure, nullptr);
   cold(child).reported_to = nullptr;
   refresh_failures(parent);
   release_at_home(child);

@@ -98,7 +98,7 @@ cancel_result give_result(control_block& fiber, const cancel_reason& reason,
     hooks.forward_result(*journey_of_any(fiber), std::move(value));
     return answer;
   }
-  fiber.kind->place(result_place(fiber), value);
+  fiber.kind->emplace(result_storage(fiber), value);
   fiber.result = result_state::stands;
   return answer;
 }

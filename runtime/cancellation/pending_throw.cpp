@@ -128,7 +128,7 @@ void let_others_run_before(thread_state& home, const lasting_interruption& cause
     return;
   }
   if (++part.swallow_count == most_swallowed) report_swallowing(fiber);
-  if (home.may_leave()) home.snooze();
+  if (home.may_switch()) home.snooze();
 }
 
 void note_thrown(thread_state& home, lasting_interruption& cause) noexcept {

@@ -19,10 +19,10 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 namespace {
 
 /// The requests that other threads have made since the home thread last looked.
-struct requests_taken {
+struct pending_requests {
   remote_requests batch;
 
-  explicit requests_taken(control_block& fiber) noexcept {
+  explicit pending_requests(control_block& fiber) noexcept {
     const std::lock_guard guard(fiber.mail->lock());
     remote_requests& requests = requests_of(fiber);
     requests.queued = false;
@@ -59,14 +59,14 @@ void do_cancel(control_block& fiber, remote_requests& requests) noexcept {
 
 void do_requests(post& item, thread_state& home) noexcept {
   control_block& fiber = *static_cast<remote_requests&>(item).fiber;
-  remote_requests batch = requests_taken(fiber).batch;
+  remote_requests batch = pending_requests(fiber).batch;
   ++fiber.references;
-  for (std::uint8_t place = 1; place <= batch.request_count; ++place) {
-    if (place == batch.raise_at && raise_here(fiber, batch.raised)) batch.raised = nullptr;
-    if (place == batch.cancel_at) do_cancel(fiber, batch);
-    if (place == batch.stop_at) end_stopped_scopes(fiber);
-    if (place == batch.token_at) give_token(fiber, std::move(batch.token));
-    if (place == batch.resume_at) {
+  for (std::uint8_t ordinal = 1; ordinal <= batch.request_count; ++ordinal) {
+    if (ordinal == batch.raise_at && raise_here(fiber, batch.raised)) batch.raised = nullptr;
+    if (ordinal == batch.cancel_at) do_cancel(fiber, batch);
+    if (ordinal == batch.stop_at) end_stopped_scopes(fiber);
+    if (ordinal == batch.token_at) give_token(fiber, std::move(batch.token));
+    if (ordinal == batch.resume_at) {
       resume_here(fiber, batch.resume_number, batch.resumer_broken, std::move(batch.resumption));
     }
   }
@@ -83,9 +83,9 @@ void do_requests(post& item, thread_state& home) noexcept {
 
 namespace {
 
-/// Gives a kind of request its place, unless it has one.
-void ask_in_turn(remote_requests& requests, std::uint8_t& place) noexcept {
-  if (place == 0) place = ++requests.request_count;
+/// Gives a kind of request its ordinal, unless it has one.
+void assign_ordinal(remote_requests& requests, std::uint8_t& ordinal) noexcept {
+  if (ordinal == 0) ordinal = ++requests.request_count;
 }
 
 }  // namespace
@@ -94,7 +94,7 @@ bool schedule(control_block& fiber, value_slot&& token) noexcept {
   if (at_home(fiber)) return give_token(fiber, std::move(token));
   if (fiber.dead()) return false;
   return ask(fiber, [&](remote_requests& requests) {
-    ask_in_turn(requests, requests.token_at);
+    assign_ordinal(requests, requests.token_at);
     std::swap(requests.token, token);  // the old one dies outside
     return true;
   });
@@ -107,7 +107,7 @@ bool raise(control_block& fiber, std::exception_ptr error) noexcept {
   const bool success = ask(fiber, [&](remote_requests& requests) {
     first = requests.raised == nullptr;
     if (!first) return false;
-    ask_in_turn(requests, requests.raise_at);
+    assign_ordinal(requests, requests.raise_at);
     requests.raised = std::move(error);
     return true;
   });
@@ -126,7 +126,7 @@ cancel_result ask_to_cancel(control_block& fiber, const cancel_reason& reason,
     first = !std::exchange(requests.cancelled, true);
     if (first) requests.reason = reason;
     if (!change(requests, first)) return false;
-    ask_in_turn(requests, requests.cancel_at);
+    assign_ordinal(requests, requests.cancel_at);
     return true;
   });
   if (!success) return cancel_result::finished;
@@ -163,7 +163,7 @@ cancel_result stop(control_block& fiber, value_slot&& result, call_site site) no
 
 void look_for_stops(control_block& fiber) noexcept {
   ask(fiber, [](remote_requests& requests) {
-    ask_in_turn(requests, requests.stop_at);
+    assign_ordinal(requests, requests.stop_at);
     return true;
   });
 }
@@ -177,7 +177,7 @@ void resume_with(control_block& fiber, std::uint64_t number, bool failing,
   if (fiber.dead()) return;
   ask(fiber, [&](remote_requests& requests) {
     if (number < requests.resume_number) return false;
-    ask_in_turn(requests, requests.resume_at);
+    assign_ordinal(requests, requests.resume_at);
     requests.resume_number = number;
     requests.resumer_broken = failing;
     std::swap(requests.resumption, value);

@@ -91,7 +91,7 @@ constexpr const char* too_late = "its time was up";
 void end_at(scope& limit_scope, thread_state& thread, clock::time_point due) noexcept {
   limit_scope.alarm.due = due;
   limit_scope.alarm.fire = [](timer& due_now) noexcept {
-    if (due_now.fiber->home->recorded()) take_snapshot(snapshot_cause::deadline);
+    if (due_now.fiber->home->recorded()) save_snapshot(snapshot_cause::deadline);
     static_cast<scope::scope_timer&>(due_now).owner->end();
   };
   thread.time.arm(limit_scope.alarm);

@@ -14,7 +14,7 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 class dump_request {
  public:
   /// Throws: std::bad_alloc.
-  explicit dump_request(thread_state& thread) : thread_(thread), place_(thread) {}
+  explicit dump_request(thread_state& thread) : thread_(thread), registration_(thread) {}
   dump_request(const dump_request&) = delete;
   dump_request& operator=(const dump_request&) = delete;
 
@@ -28,14 +28,14 @@ class dump_request {
 
   /// Called before any signal: the handler must know whether the main fiber is on its stack.
   void learn_own_stack() noexcept { own_stack_ = this_threads_stack(); }
-  /// Returns: those in the thread's place in the thread registry.
-  thread_counters& counters() const noexcept { return place_.counters(); }
+  /// Returns: those in the thread's entry in the thread registry.
+  thread_counters& counters() const noexcept { return registration_.counters(); }
   /// Returns: whether the stall watch looks at the thread; also there.
-  std::atomic<bool>& watched() const noexcept { return place_.watched(); }
+  std::atomic<bool>& watched() const noexcept { return registration_.watched(); }
   /// Called in a forked child.
   void start_over() noexcept {
     requests_.store(false);
-    place_.start_over(thread_);
+    registration_.start_over(thread_);
   }
 
  private:
@@ -45,7 +45,7 @@ class dump_request {
   thread_state& thread_;
   std::atomic<bool> requests_{false};  // set by a signal handler on this thread
   stack own_stack_;                    // the thread's; empty where no dump signal was chosen
-  registered_thread place_;
+  registered_thread registration_;
 };
 
 }}}  // namespace motet::MOTET_ABI::detail

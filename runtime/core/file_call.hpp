@@ -18,7 +18,7 @@ std::int32_t call_and_block(operation& op) noexcept;
 class file_call final : public blocking_call {
  public:
   file_call(operation& op, const char* description) noexcept : op_(&op), end_(description, op.fd) {
-    room = offload_room::own;
+    pool = offload_pool::own;
   }
 
   /// Waits until the call has ended. If the fiber is interrupted, the call is withdrawn first.

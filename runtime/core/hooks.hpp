@@ -44,9 +44,9 @@ struct upward_calls {
   /// Throws: as the constructor of session.
   control_block& (*begin_session)(const options& settings);
   /// Ends the runtime of that main fiber, with all its fibers.
-  /// Returns: if `leave_first`, the first failure that no fiber has received; on_unhandled gets the
-  ///          others.
-  std::exception_ptr (*end_session)(control_block& main, bool leave_first) noexcept;
+  /// Returns: if `returns_first`, the first failure that no fiber has received; on_unhandled gets
+  ///          the others.
+  std::exception_ptr (*end_session)(control_block& main, bool returns_first) noexcept;
   /// Creates the backend in a forked child at its first switchpoint.
   /// Returns: null, or the error if there can be none.
   std::exception_ptr (*make_kernel_of_child)(thread_state& child) noexcept;
@@ -90,8 +90,8 @@ struct upward_calls {
   void (*write_dump)(dump_request& request) noexcept;
   /// Writes a line for each fiber of the thread.
   void (*dump_fibers)(thread_state& thread, std::ostream& output);
-  /// See take_snapshot().
-  void (*take_snapshot)(snapshot_cause cause) noexcept;
+  /// See save_snapshot().
+  void (*save_snapshot)(snapshot_cause cause) noexcept;
 };
 
 extern const upward_calls hooks [[gnu::visibility("hidden")]];

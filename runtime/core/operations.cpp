@@ -83,7 +83,7 @@ namespace {
 
 /// Undoes the rest of a cancelled operation.
 std::int32_t result_of_cancelled(const operation& op, bool closed) noexcept {
-  if (auto* take_back = row_of(op.kind).take_back) take_back(op.fd);
+  if (auto* undo = row_of(op.kind).undo) undo(op.fd);
   return closed ? -EBADF : -ECANCELED;
 }
 

@@ -68,7 +68,7 @@ void* map_stack() noexcept {
 }
 
 void unmap_stack(void* spare) noexcept {
-  if (!spares.keep(spare)) ::munmap(spare, stack_size());
+  if (!spares.put(spare)) ::munmap(spare, stack_size());
 }
 
 bool install_once() noexcept {

@@ -3,7 +3,7 @@
 // and do nothing else.
 #include <chrono>
 
-#include "base/kept_errno.hpp"
+#include "base/saved_errno.hpp"
 #include "core/event_recorder.hpp"
 #include "core/hooks.hpp"
 #include "core/thread_state.hpp"
@@ -79,8 +79,8 @@ inline void sleep(thread_state& thread, backend::time_point deadline,
 }  // namespace
 
 void thread_state::tick_now() noexcept {
-  if (!may_leave() && !goes_on(*this)) [[unlikely]]
-    check_may_leave();
+  if (!may_switch() && !goes_on(*this)) [[unlikely]]
+    check_may_switch();
   if (recorded_ && note_switch(*this) && !look_is_due()) [[unlikely]]
     return;
   give_back_retired_stack();
@@ -96,7 +96,7 @@ void thread_state::tick_now() noexcept {
 }
 
 void thread_state::collect_mail() noexcept {
-  const kept_errno errno_guard(*live_errno_);
+  const saved_errno errno_guard(*live_errno_);
   have_loop_look();
   if (recorded_) [[unlikely]]
     recording->woken_by(trace::cause::mail);
@@ -128,7 +128,7 @@ bool thread_state::wait_awake() noexcept {
 
 /// Reading the counter is cheaper than reading the clock, and the counter never lags behind it. But
 /// timers fire by the clock, and all of a poll's timers by one reading.
-inline void thread_state::keep_time(bool waited) noexcept {
+inline void thread_state::fire_timers(bool waited) noexcept {
   if (!waited) {
     if (time.empty()) return;
     reading_ = time.now();
@@ -140,7 +140,7 @@ inline void thread_state::keep_time(bool waited) noexcept {
 }
 
 void thread_state::poll(bool wait) noexcept {
-  const kept_errno errno_guard(*live_errno_);
+  const saved_errno errno_guard(*live_errno_);
   have_loop_look();
   give_back_retired_stack();
   if (mail_->filled()) {
@@ -165,7 +165,7 @@ void thread_state::poll(bool wait) noexcept {
   if (noted && recorded_) [[unlikely]]
     recording->woken_by(trace::cause::operation);
   while (operation* op = ended_operations.pop()) calls.complete(*op);
-  keep_time(sleeps);
+  fire_timers(sleeps);
   if (noted) [[unlikely]]
     note_poll(*this, runnable_before);
   schedule.polled(queue_.size());

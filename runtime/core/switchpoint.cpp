@@ -75,8 +75,8 @@ std::string doing(const control_block& fiber) {
 
 }  // namespace
 
-void thread_core::check_may_leave() const noexcept {
-  if (may_leave()) return;
+void thread_core::check_may_switch() const noexcept {
+  if (may_switch()) return;
   std::fprintf(stderr,
                "motet: fiber %s %s, within the no_switch_guard made at %s:%u: other fibers of this "
                "thread would run, and may lock its std::recursive_mutex, too\n",
@@ -104,7 +104,7 @@ void thread_core::sound_alarm() noexcept {
 }
 
 void thread_state::yield_after_budget() noexcept {
-  if (!may_leave()) return;
+  if (!may_switch()) return;
   if (std::exchange(until_look_then_, until_look_) != until_look_) calls_in_a_row_ = 0;
   if (++calls_in_a_row_ < most_calls_in_a_row) return;
   calls_in_a_row_ = 0;
@@ -121,7 +121,7 @@ void thread_state::checkpoint() noexcept {
     const flag_guard look(looks_aside);
     poll(false);
   }
-  if (overdue && !queue_.empty() && may_leave()) snooze();
+  if (overdue && !queue_.empty() && may_switch()) snooze();
 }
 
 void thread_state::park_until_over(wait_record& wait) noexcept {

@@ -23,7 +23,7 @@ void call_for_each(const std::function<void(thread_entry&)>& f) {
   }
 }
 
-thread_entry* take_free_place(pid_t thread) noexcept {
+thread_entry* claim_free_entry(pid_t thread) noexcept {
   for (thread_entry* entry = motet_thread_registry.load(); entry != nullptr; entry = entry->next) {
     pid_t no_owner = 0;
     if (entry->thread.compare_exchange_strong(no_owner, thread)) return entry;
@@ -31,7 +31,7 @@ thread_entry* take_free_place(pid_t thread) noexcept {
   return nullptr;
 }
 
-thread_entry* add_place(pid_t thread) {
+thread_entry* add_entry(pid_t thread) {
   auto* entry = new thread_entry;
   entry->thread = thread;
   entry->next = motet_thread_registry.load();
@@ -42,27 +42,27 @@ thread_entry* add_place(pid_t thread) {
 
 }  // namespace
 
-registered_thread::registered_thread(thread_state& runtime) : place_(take_free_place(::gettid())) {
-  if (place_ == nullptr) place_ = add_place(::gettid());
+registered_thread::registered_thread(thread_state& runtime) : entry_(claim_free_entry(::gettid())) {
+  if (entry_ == nullptr) entry_ = add_entry(::gettid());
   enter(runtime);
 }
 
 void registered_thread::enter(thread_state& runtime) noexcept {
   const std::lock_guard guard(beginning);
-  place_->dump_asked = false;
-  place_->watched = false;
-  place_->runtime = &runtime;
-  place_->thread = ::gettid();
+  entry_->dump_asked = false;
+  entry_->watched = false;
+  entry_->runtime = &runtime;
+  entry_->thread = ::gettid();
 }
 
 registered_thread::~registered_thread() {
   const std::lock_guard guard(beginning);
-  thread_counters& counters = place_->counters;
+  thread_counters& counters = entry_->counters;
   counters.forget_present();
   of_ended.add(counters);
   counters.clear();
-  place_->runtime = nullptr;
-  place_->thread = 0;
+  entry_->runtime = nullptr;
+  entry_->thread = 0;
 }
 
 void read_counters(thread_counters& sum, const std::function<void(thread_entry&)>& f) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The process's threads that have a runtime. Found without a lock, by a signal handler and by a
-// debugger; so places in it are used again, and never freed.
+// debugger; so entries in it are used again, and never freed.
 #pragma once
 
 #include <sys/types.h>
@@ -16,7 +16,7 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 class thread_state;
 
 struct thread_entry {
-  std::atomic<pid_t> thread{0};                 // the kernel's number of it; 0: the place is free
+  std::atomic<pid_t> thread{0};                 // the kernel's number of it; 0: the entry is free
   std::atomic<thread_state*> runtime{nullptr};  // the entry point of debuggers
   std::atomic<bool> dump_asked{false};          // another thread has sent it the dump signal
   std::atomic<bool> watched{false};             // for stalls
@@ -26,12 +26,12 @@ struct thread_entry {
 
 extern constinit std::atomic<thread_entry*> motet_thread_registry;
 
-/// Calls `f(place)` for each place of a thread that has a runtime; none begins or ends meanwhile.
+/// Calls `f(entry)` for each entry of a thread that has a runtime; none begins or ends meanwhile.
 void for_each_runtime(const std::function<void(thread_entry&)>& f);
 /// Adds what threads that have ended have counted to `sum`, and then does the same.
 void read_counters(thread_counters& sum, const std::function<void(thread_entry&)>& f);
 
-/// A runtime's place, for as long as it lives.
+/// A runtime's entry, for as long as it lives.
 class registered_thread {
  public:
   /// Throws: std::bad_alloc.
@@ -46,15 +46,15 @@ class registered_thread {
   // In a forked child: the other threads do not exist, and this thread has another id.
   static void abandon_all() noexcept;
   void start_over(thread_state& runtime) noexcept { enter(runtime); }
-  thread_counters& counters() const noexcept { return place_->counters; }
-  std::atomic<bool>& watched() const noexcept { return place_->watched; }
+  thread_counters& counters() const noexcept { return entry_->counters; }
+  std::atomic<bool>& watched() const noexcept { return entry_->watched; }
   /// Returns: whether another thread has sent the dump signal, once for each.
-  bool take_dump_request() noexcept { return place_->dump_asked.exchange(false); }
+  bool take_dump_request() noexcept { return entry_->dump_asked.exchange(false); }
 
  private:
   void enter(thread_state& runtime) noexcept;
 
-  thread_entry* place_;
+  thread_entry* entry_;
 };
 
 }}}  // namespace motet::MOTET_ABI::detail

@@ -52,7 +52,7 @@ thread_state::thread_state(const options& settings, std::unique_ptr<backend> ker
   try {
     kernel_->listen(mail_->wake_descriptor());
     reading_ = kernel_->now();
-    main_ = ::new (store.room_for_block(time)) control_block(*this, *mail_, 1, number, reading_);
+    main_ = ::new (store.memory_for_block(time)) control_block(*this, *mail_, 1, number, reading_);
   } catch (...) {
     mailbox::dispose(mail_);
     throw;
@@ -79,14 +79,14 @@ thread_state::thread_state(const options& settings, std::unique_ptr<backend> ker
 thread_state::~thread_state() {
   if (counts.on()) tell(*this);
   give_back_retired_stack();
-  if (jobs.taken) --worker_threads;
+  if (jobs.in_use) --worker_threads;
   {
     const mapping_guard guard;
     kernel_.reset();
   }
   {
     const std::lock_guard guard(mail_->lock());
-    store.leave();
+    store.retire();
   }
   release_after_end(*main_);
   ::pthread_setcancelstate(cancel_state_before_, nullptr);

@@ -94,9 +94,9 @@ class thread_state : public thread_core {
   /// Returns: why run() may not take its place; or null.
   const char* in_use() const noexcept;
   /// Ends every fiber, and the mailbox. The main fiber is running.
-  /// Returns: the first failure that it has not received, if `leave_first` and it runs no thread's
-  ///          function; on_unhandled gets the others.
-  std::exception_ptr end(bool leave_first) noexcept;
+  /// Returns: the first failure that it has not received, if `returns_first` and it runs no
+  ///          thread's function; on_unhandled gets the others.
+  std::exception_ptr end(bool returns_first) noexcept;
   /// Ends every fiber but the running one, which calls std::exit, and the main one.
   void end_others() noexcept;
   /// A fiber has ended; a fiber that has called std::exit may wait for that.
@@ -108,8 +108,8 @@ class thread_state : public thread_core {
     return exit_waiter_ != nullptr && exit_waiter_->fiber == &fiber;
   }
   /// Whether it is a main fiber that never runs again, because another fiber called std::exit.
-  bool left_out(const control_block& fiber) const noexcept {
-    return main_left_out_ && &fiber == main_;
+  bool is_excluded(const control_block& fiber) const noexcept {
+    return main_excluded_ && &fiber == main_;
   }
   // runtime/fork.cpp
   void make_fork_reserve();  // for start_over(), which takes no memory; throws std::bad_alloc
@@ -118,14 +118,14 @@ class thread_state : public thread_core {
 
  private:
   bool wait_awake() noexcept;
-  [[gnu::always_inline]] void keep_time(bool waited) noexcept;
+  [[gnu::always_inline]] void fire_timers(bool waited) noexcept;
   void close_mail() noexcept;
-  void leave_out_main() noexcept;
-  void check_nothing_left() const noexcept;
+  void exclude_main() noexcept;
+  void check_nothing_remains() const noexcept;
   void forget_others(control_block& caller) noexcept;
   std::shared_ptr<fork_reserve> fork_reserve_;  // what the runtime of a forked child begins with
   control_block* main_ = nullptr;
-  bool main_left_out_ = false;
+  bool main_excluded_ = false;
   wait_record* exit_waiter_ = nullptr;
   adaptive_spin adaptive_spin_;
   alternate_stack for_signals_;

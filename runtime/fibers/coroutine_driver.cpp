@@ -136,14 +136,14 @@ void coroutine_driver::wait_once(event* completion) {
   branches_.clear();
   for (const auto& wait : waits_) branches_.push_back(&wait->branch());
   change_.reset();
-  ready_room_case<event> change_case(change_);
+  state_case<event> change_case(change_);
   branches_.push_back(&change_case);
-  std::optional<ready_room_case<event>> end;
+  std::optional<state_case<event>> end;
   if (completion != nullptr) branches_.push_back(&end.emplace(*completion));
   const select_branch* winner = &waits_.front()->branch();
   std::exception_ptr error;
   try {
-    winner = &take_one(branches_, false, "await of a coroutine");
+    winner = &select_one(branches_, false, "await of a coroutine");
   } catch (...) {
     error = std::current_exception();
   }

@@ -77,7 +77,7 @@ wake_reason await_once(family& children, until goal, bool interruptible) noexcep
 
 /// If the running fiber, or an ancestor of it, belongs to `group`, the end of the group cannot wait
 /// for that fiber: it is cancelled, and leaves the group for the family of the group's owner.
-void leave_to_owner(family& group, thread_state& thread) noexcept {
+void move_to_owner(family& group, thread_state& thread) noexcept {
   for (control_block* line = &thread.running(); line != nullptr && thread.is_home_of(*line);
        line = line->parent) {
     if (line->belongs_to != &group) continue;
@@ -132,9 +132,9 @@ void enter_owner(family& group, thread_state& thread) noexcept {
 /// Failures that the owner has not been told of stay with the owner.
 void leave_owner(group_family& group) noexcept {
   forget_ends(group);
-  family** place = &cold(*group.owner).own_family.next;
-  while (*place != &group) place = &(*place)->next;
-  *place = group.next;
+  family** link = &cold(*group.owner).own_family.next;
+  while (*link != &group) link = &(*link)->next;
+  *link = group.next;
   control_block& owner = *std::exchange(group.owner, nullptr);
   for (control_block* child = cold(owner).failures; child != nullptr;
        child = cold(*child).next_failure) {

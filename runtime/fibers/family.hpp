@@ -49,7 +49,7 @@ family& children_of_main(thread_state& home) noexcept;
 void enter_owner(family& group, thread_state& thread) noexcept;
 void leave_owner(group_family& group) noexcept;
 /// The running fiber, or an ancestor, becomes its group's owner's own child if it is in `group`.
-void leave_to_owner(family& group, thread_state& thread) noexcept;
+void move_to_owner(family& group, thread_state& thread) noexcept;
 
 /// A dead fiber's failure goes to its parent, or to its group.
 [[gnu::noinline]] void report_failure(control_block& child) noexcept;

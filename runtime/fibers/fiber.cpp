@@ -61,7 +61,7 @@ void* result_of(control_block& dead) {
   if (dead.result == result_state::taken) {
     throw std::logic_error("await(): the fiber's value has already been taken");
   }
-  return result_place(dead);
+  return result_storage(dead);
 }
 
 void* take_result_of(control_block& dead) {

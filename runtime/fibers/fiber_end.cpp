@@ -43,7 +43,7 @@ void run_body(control_block& fiber) noexcept {
     home_of(fiber).deliver();
     {
       const homecoming back(fiber);
-      void* result = fiber.kind->result_size == 0 ? nullptr : result_place(fiber);
+      void* result = fiber.kind->result_size == 0 ? nullptr : result_storage(fiber);
       fiber.kind->run(fiber.body, result, fiber.result);
     }
     fiber.ended_by = outcome::value;
@@ -130,7 +130,7 @@ namespace {
 /// stack.
 void drop_result(control_block& fiber) noexcept {
   if (std::exchange(fiber.result, result_state::none) == result_state::none) return;
-  fiber.kind->destroy_result(result_place(fiber));
+  fiber.kind->destroy_result(result_storage(fiber));
 }
 
 /// A fiber that has forked is the child's main fiber: the process ends with its body.

@@ -26,18 +26,18 @@ void check_thread_of(const family& group) {
 
 }  // namespace
 
-group_room::group_room(group_family& group) {
+group_slot::group_slot(group_family& group) {
   check_thread_of(group);
   if (group.limit == 0) return;
-  take_room(group, here());
+  reserve_slot(group, here());
   group_ = &group;
   owner_ = refer_to(*group.owner);
 }
 
-void group_room::give_back() noexcept {
+void group_slot::give_back() noexcept {
   if (!at_home(*owner_.get()) || !stands(*owner_.get(), *group_)) return;
   --group_->promises;
-  pass_room(*group_);
+  offer_slot(*group_);
 }
 
 std::exception_ptr unready_end() noexcept {
@@ -71,7 +71,7 @@ group::~group() {
   detail::thread_state& thread = home_of(*family_.owner);
   if (!family_.awaited) detail::warn_of_unawaited(family_, thread, "its group");
   family_.closed = true;
-  leave_to_owner(family_, thread);
+  move_to_owner(family_, thread);
   end_family(family_, "its group has ended");
   leave_owner(family_);
 }

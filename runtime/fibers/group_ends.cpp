@@ -11,7 +11,7 @@
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
-void take_room(group_family& group, thread_state& thread) {
+void reserve_slot(group_family& group, thread_state& thread) {
   thread.deliver();
   if (group.owner == nullptr)
     interruption::throw_cancelled(interruption::reason("its group has ended"));
@@ -19,17 +19,17 @@ void take_room(group_family& group, thread_state& thread) {
     ++group.promises;
     return;
   }
-  room_wait wait;
-  group.for_room.push_back(wait);
+  slot_wait wait;
+  group.slot_waits.push_back(wait);
   const bool interrupted = thread.park(wait.wait) == wake_reason::interrupted;
   wait.unlink();
   if (interrupted) thread.throw_pending();
   if (wait.group_ended) interruption::throw_cancelled(interruption::reason("its group has ended"));
 }
 
-void pass_room(group_family& group) noexcept {
+void offer_slot(group_family& group) noexcept {
   while (!group.closed && group.limit > group.size + group.promises) {
-    room_wait* first = group.for_room.pop_front();
+    slot_wait* first = group.slot_waits.pop_front();
     if (first == nullptr) return;
     if (!group.owner->home->resume(first->wait, wake_reason::handed)) continue;
     group.promisees.push_back(*first);
@@ -53,7 +53,7 @@ void note_end(group_family& group, control_block& child, bool in_hand) noexcept 
     group.dead_fibers.push_back(child);
     notify_of_news(group);
   }
-  pass_room(group);
+  offer_slot(group);
 }
 
 /// Failures of the previous round are destroyed by the reaper: the running fiber is nearly dead.
@@ -82,11 +82,11 @@ bool note_failure(group_family& group, control_block& child) noexcept {
 void forget_ends(group_family& group) noexcept {
   while (group.dead_fibers.pop_front() != nullptr) {
   }
-  while (room_wait* wait = group.for_room.pop_front()) {
+  while (slot_wait* wait = group.slot_waits.pop_front()) {
     wait->group_ended = true;
     group.owner->home->resume(wait->wait, wake_reason::handed);
   }
-  while (room_wait* wait = group.promisees.pop_front()) wait->group_ended = true;
+  while (slot_wait* wait = group.promisees.pop_front()) wait->group_ended = true;
   group.first_failure = nullptr;
   while (control_block* old = group.other_failures) {
     group.other_failures = std::exchange(cold(*old).next_failure, nullptr);

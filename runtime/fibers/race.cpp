@@ -14,16 +14,16 @@ race::race(std::size_t entrants, rule ends) : ends_(ends), entrants_(entrants) {
   fibers_.family_.looked_after = true;
 }
 
-void race::win(std::size_t place) {
-  winner_ = place;
+void race::win(std::size_t index) {
+  winner_ = index;
   fibers_.cancel("another was first", {});
 }
 
-void race::fail(std::size_t place, std::exception_ptr error) {
+void race::fail(std::size_t index, std::exception_ptr error) {
   if (over()) return;
-  entrants_[place].error = std::move(error);
-  if (!first_failed_) first_failed_ = place;
-  if (ends_ == rule::first_failure) win(place);
+  entrants_[index].error = std::move(error);
+  if (!first_failed_) first_failed_ = index;
+  if (ends_ == rule::first_failure) win(index);
 }
 
 std::optional<std::size_t> race::run() {
@@ -81,14 +81,14 @@ failure failure_of(const control_block& dead) {
 /// began, or its own children have failed while they were ended. A winner whose fiber failed is no
 /// winner; the failures of losers are dropped.
 void race::judge_ends() {
-  for (std::size_t place = 0; place < entrants_.size(); ++place) {
-    const entrant& contestant = entrants_[place];
+  for (std::size_t index = 0; index < entrants_.size(); ++index) {
+    const entrant& contestant = entrants_[index];
     const control_block& block = contestant.fiber.block();
-    if (contestant.error != nullptr || (over() && place != *winner_)) continue;
+    if (contestant.error != nullptr || (over() && index != *winner_)) continue;
     if (block.ended_by == outcome::value) continue;
     const failure cause = failure_of(block);
     if (!over()) {
-      fail(place, cause.error);
+      fail(index, cause.error);
     } else if (!cause.is_cancellation) {
       std::rethrow_exception(cause.error);
     }
@@ -142,9 +142,9 @@ std::size_t await_one(const std::vector<fiber_ref>& handles) {
   for (const fiber_ref& contestant : handles) check_watched(contestant);
   race watchers(handles.size(), race::rule::first_win);
   for (const fiber_ref& contestant : handles) {
-    const auto watch = [&watchers, &contestant](std::size_t place) {
+    const auto watch = [&watchers, &contestant](std::size_t index) {
       contestant.await();
-      if (!watchers.over()) watchers.win(place);
+      if (!watchers.over()) watchers.win(index);
     };
     watchers.enter(watch, contestant);
   }

@@ -31,8 +31,8 @@ clock::duration delay_after(const retry_schedule& schedule, std::size_t attempts
   }
   const auto seed = static_cast<std::uint64_t>(clock::now().time_since_epoch().count());
   std::minstd_rand dice(static_cast<unsigned>(seed + 7919 * current().id()));
-  const double left_out = std::uniform_real_distribution<double>(0, schedule.jitter)(dice);
-  return full - std::chrono::duration_cast<clock::duration>(full * left_out);
+  const double reduction = std::uniform_real_distribution<double>(0, schedule.jitter)(dice);
+  return full - std::chrono::duration_cast<clock::duration>(full * reduction);
 }
 
 }  // namespace

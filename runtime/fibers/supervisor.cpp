@@ -80,7 +80,7 @@ supervisor::~supervisor() {
 
 void supervisor::run() {
   for (supervised& child : children_) start(child);
-  while (anything_left()) {
+  while (has_unfinished()) {
     wait();
     while (!news_.empty()) look_at(*news_.front());
     start_due();
@@ -88,9 +88,9 @@ void supervisor::run() {
 }
 
 void supervisor::start(supervised& child) {
-  const fiber_ref proxy =
-      child.proxies.spin({.name = "proxy of " + child.label},
-                         [leaving = news(*this, child)] { leaving.owner->keep(*leaving.child); });
+  const fiber_ref proxy = child.proxies.spin(
+      {.name = "proxy of " + child.label},
+      [end_news = news(*this, child)] { end_news.owner->supervise_child(*end_news.child); });
   cold(block_of(proxy)).is_proxy = true;
   child.state = child_state::running;
   child.unwanted = false;
@@ -108,7 +108,7 @@ void supervisor::start_due() {
 }
 
 /// Awaits the child from before its start, so that no other fiber receives its failure.
-void supervisor::keep(supervised& child) {
+void supervisor::supervise_child(supervised& child) {
   if (child.unwanted) return;
   group runs;
   child.body = runs.spin({.name = child.spec.name}, [&child] {
@@ -134,7 +134,7 @@ void supervisor::keep(supervised& child) {
 }
 
 /// Called when the child and its own children are dead.
-void supervisor::leave_news(supervised& child) {
+void supervisor::push_news(supervised& child) {
   child.body = {};
   child.end_time = clock::now();
   child.state = child_state::over;
@@ -149,7 +149,7 @@ void supervisor::end(supervised& child) {
   while (child.state == child_state::running) await_news();
 }
 
-bool supervisor::anything_left() const noexcept {
+bool supervisor::has_unfinished() const noexcept {
   return std::any_of(children_.begin(), children_.end(),
                      [](const supervised& child) { return child.state != child_state::done; });
 }
@@ -189,11 +189,11 @@ void supervisor::look_at(supervised& child) {
 /// Ends the children that are to be restarted with `failure`, and sets the time of their start.
 void supervisor::restart(supervised& failure) {
   const bool alone = settings_.strategy == restart_strategy::one_for_one;
-  const std::size_t first = settings_.strategy == restart_strategy::one_for_all ? 0 : failure.place;
-  const std::size_t last = alone ? failure.place + 1 : children_.size();
+  const std::size_t first = settings_.strategy == restart_strategy::one_for_all ? 0 : failure.index;
+  const std::size_t last = alone ? failure.index + 1 : children_.size();
   failure.state = child_state::waiting;
-  for (std::size_t place = last; place-- > first;) {
-    supervised& child = children_[place];
+  for (std::size_t index = last; index-- > first;) {
+    supervised& child = children_[index];
     bool again = child.state == child_state::waiting;
     if (child.state == child_state::running) {
       end(child);
@@ -205,10 +205,10 @@ void supervisor::restart(supervised& failure) {
     }
     if (again) child.state = child_state::waiting;
   }
-  const clock::duration delay = take_delay(failure);
+  const clock::duration delay = next_delay(failure);
   const clock::time_point due = after(clock::now(), delay);
-  for (std::size_t place = first; place < last; ++place) {
-    supervised& child = children_[place];
+  for (std::size_t index = first; index < last; ++index) {
+    supervised& child = children_[index];
     if (child.state != child_state::waiting) continue;
     child.due = due;
     announce(kind::restarting, child, delay);
@@ -216,8 +216,8 @@ void supervisor::restart(supervised& failure) {
 }
 
 void supervisor::give_up(supervised& failure) {
-  for (std::size_t place = children_.size(); place-- > 0;) {
-    supervised& child = children_[place];
+  for (std::size_t index = children_.size(); index-- > 0;) {
+    supervised& child = children_[index];
     if (child.state == child_state::running) end(child);
     if (child.state == child_state::over) acknowledge(child);
   }
@@ -234,12 +234,12 @@ bool supervisor::may_restart() {
 }
 
 /// Returns: the delay before this restart; the next one will be longer.
-clock::duration supervisor::take_delay(supervised& child) {
+clock::duration supervisor::next_delay(supervised& child) {
   if (child.end_time - child.start_time >= settings_.window) child.delay = settings_.delay;
   const clock::duration full = child.delay;
   child.delay = full > settings_.longest_delay / 2 ? settings_.longest_delay : full * 2;
-  const double left_out = std::uniform_real_distribution<double>(0, settings_.jitter)(dice_);
-  return full - std::chrono::duration_cast<clock::duration>(full * left_out);
+  const double reduction = std::uniform_real_distribution<double>(0, settings_.jitter)(dice_);
+  return full - std::chrono::duration_cast<clock::duration>(full * reduction);
 }
 
 void supervisor::announce(kind event_kind, const supervised& child, clock::duration delay) const {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The children of one supervise(). Each child has a proxy, a fiber that spins the child, awaits
-// its end and leaves the news; all decisions are taken by the supervising fiber.
+// its end and pushes the news; all decisions are taken by the supervising fiber.
 #pragma once
 
 #include <cstddef>
@@ -26,14 +26,14 @@ enum class child_state : std::uint8_t {
 };
 
 struct supervised {
-  supervised(child_spec&& child_description, std::size_t its_place, clock::duration first_delay)
+  supervised(child_spec&& child_description, std::size_t child_index, clock::duration first_delay)
       : spec(std::move(child_description)),
-        place(its_place),
-        label(spec.name.empty() ? std::to_string(place) : spec.name),
+        index(child_index),
+        label(spec.name.empty() ? std::to_string(index) : spec.name),
         delay(first_delay) {}
 
   const child_spec spec;
-  const std::size_t place;
+  const std::size_t index;
   const std::string label;
   child_state state = child_state::done;
   fiber_ref body;             // empty before the proxy has spun the child, and when it is over
@@ -63,23 +63,23 @@ class supervisor {
   // Children that run:
   void start(supervised& child);
   void start_due();
-  /// Left when a proxy ends, also if the proxy was cancelled before it could begin.
+  /// Pushed when a proxy ends, also if the proxy was cancelled before it could begin.
   struct news {
     news(supervisor& parent, supervised& subject) noexcept : owner(&parent), child(&subject) {}
     news(news&& other) noexcept : owner(other.owner), child(std::exchange(other.child, nullptr)) {}
     news& operator=(news&&) = delete;
     ~news() {
-      if (child != nullptr) owner->leave_news(*child);
+      if (child != nullptr) owner->push_news(*child);
     }
     supervisor* owner;
     supervised* child;
   };
-  void keep(supervised& child);
-  void leave_news(supervised& child);
+  void supervise_child(supervised& child);
+  void push_news(supervised& child);
   void end(supervised& child);
 
   // Children that have ended:
-  bool anything_left() const noexcept;
+  bool has_unfinished() const noexcept;
   void wait();
   void await_news();
   void acknowledge(supervised& child);
@@ -87,7 +87,7 @@ class supervisor {
   void restart(supervised& child);
   [[noreturn]] void give_up(supervised& child);
   bool may_restart();
-  clock::duration take_delay(supervised& child);
+  clock::duration next_delay(supervised& child);
   void announce(kind event_kind, const supervised& child, clock::duration delay = {}) const;
 
   const supervise_options& settings_;

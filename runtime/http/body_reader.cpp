@@ -37,11 +37,11 @@ void body_reader::begin_to_end(std::uint64_t size_limit, clock::duration stall) 
   stall_ = stall;
 }
 
-std::size_t body_reader::read(std::span<std::byte> room) {
-  if (room.empty()) return 0;
+std::size_t body_reader::read(std::span<std::byte> buffer) {
+  if (buffer.empty()) return 0;
   begun_ = true;
   try {
-    return read_piece(room);
+    return read_piece(buffer);
   } catch (const status_error&) {
     failed_ = true;
     throw;
@@ -54,24 +54,25 @@ std::size_t body_reader::read(std::span<std::byte> room) {
   }
 }
 
-std::size_t body_reader::read_piece(std::span<std::byte> room) {
+std::size_t body_reader::read_piece(std::span<std::byte> buffer) {
   switch (kind_) {
     case kind::none:
       return 0;
     case kind::of_length:
-      return read_some(room);
+      return read_some(buffer);
     case kind::chunked:
-      return read_chunk(room);
+      return read_chunk(buffer);
     case kind::to_end:
-      return read_to_end(room);
+      return read_to_end(buffer);
   }
   return 0;
 }
 
-std::size_t body_reader::read_some(std::span<std::byte> room) {
+std::size_t body_reader::read_some(std::span<std::byte> buffer) {
   if (remaining_ > may_come_) throw standard_error(413);
-  room = room.first(static_cast<std::size_t>(std::min<std::uint64_t>(room.size(), remaining_)));
-  const std::size_t size = read_stream(room);
+  buffer =
+      buffer.first(static_cast<std::size_t>(std::min<std::uint64_t>(buffer.size(), remaining_)));
+  const std::size_t size = read_stream(buffer);
   if (size == 0) throw unexpected_eof(0, static_cast<std::size_t>(remaining_));
   count(size);
   remaining_ -= size;
@@ -79,31 +80,31 @@ std::size_t body_reader::read_some(std::span<std::byte> room) {
   return size;
 }
 
-std::size_t body_reader::read_to_end(std::span<std::byte> room) {
-  const std::size_t size = read_stream(room);
+std::size_t body_reader::read_to_end(std::span<std::byte> buffer) {
+  const std::size_t size = read_stream(buffer);
   count(size);
   if (size == 0) kind_ = kind::none;
   return size;
 }
 
-std::size_t body_reader::read_stream(std::span<std::byte> room) {
+std::size_t body_reader::read_stream(std::span<std::byte> buffer) {
   std::size_t size = 0;
   if (!source_.peek(0).empty()) {
-    size = source_.read(room);
-  } else if (!move_on_after(stall_, [&] { size = source_.read(room); })) {
+    size = source_.read(buffer);
+  } else if (!move_on_after(stall_, [&] { size = source_.read(buffer); })) {
     throw standard_error(408);
   }
   return size;
 }
 
-std::size_t body_reader::read_chunk(std::span<std::byte> room) {
+std::size_t body_reader::read_chunk(std::span<std::byte> buffer) {
   for (;;) {
     const std::string_view text = text_of(source_.peek(0));
     if (text.empty()) {
       await_more(1);
       continue;
     }
-    const message_parser::step next = chunks_.next_piece(text, room.size());
+    const message_parser::step next = chunks_.next_piece(text, buffer.size());
     const std::size_t remaining = text.size() - next.size;
     // Framing that has arrived whole counts, too; otherwise the limit would depend on the
     // segmentation.
@@ -111,7 +112,7 @@ std::size_t body_reader::read_chunk(std::span<std::byte> room) {
     if (next.bad || framing > std::min(longest_line, source_.limit() - 1)) {
       throw standard_error(400);
     }
-    std::copy_n(std::as_bytes(std::span(next.piece)).begin(), next.piece.size(), room.begin());
+    std::copy_n(std::as_bytes(std::span(next.piece)).begin(), next.piece.size(), buffer.begin());
     source_.skip(next.size);
     if (next.done) kind_ = kind::none;
     count(next.piece.size());

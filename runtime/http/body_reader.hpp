@@ -31,7 +31,7 @@ class body_reader {
 
   /// Returns: bytes read; 0 at the end.
   /// Throws: status_error; unexpected_eof; std::system_error; a pending interruption.
-  std::size_t read(std::span<std::byte> room);
+  std::size_t read(std::span<std::byte> buffer);
   /// Discards the rest if it has at most `size_limit` bytes and arrives within `limit`.
   /// Returns: whether all of it was discarded.
   bool skip(std::uint64_t size_limit, clock::duration limit);
@@ -48,11 +48,11 @@ class body_reader {
  private:
   enum class kind { none, of_length, chunked, to_end };
 
-  std::size_t read_piece(std::span<std::byte> room);
-  std::size_t read_some(std::span<std::byte> room);
-  std::size_t read_to_end(std::span<std::byte> room);
-  std::size_t read_stream(std::span<std::byte> room);
-  std::size_t read_chunk(std::span<std::byte> room);
+  std::size_t read_piece(std::span<std::byte> buffer);
+  std::size_t read_some(std::span<std::byte> buffer);
+  std::size_t read_to_end(std::span<std::byte> buffer);
+  std::size_t read_stream(std::span<std::byte> buffer);
+  std::size_t read_chunk(std::span<std::byte> buffer);
   void await_more(std::size_t minimum);
   void count(std::size_t size);
 

@@ -32,7 +32,7 @@ void fields::add(std::string_view name, std::string_view value) {
   const auto name_size = static_cast<std::uint32_t>(name.size());
   const auto value_size = static_cast<std::uint32_t>(value.size());
   text_ += copy;
-  places_.push_back({begin, name_size, begin + name_size, value_size});
+  extents_.push_back({begin, name_size, begin + name_size, value_size});
 }
 
 void fields::set(std::string_view name, std::string_view value) {
@@ -57,11 +57,11 @@ void fields::remove(std::string_view name) {
 
 void fields::clear() noexcept {
   text_.clear();
-  places_.clear();
+  extents_.clear();
 }
 
 field fields::at(std::size_t index) const noexcept {
-  const place& position = places_[index];
+  const extent& position = extents_[index];
   const std::string_view text = text_;
   return {text.substr(position.name, position.name_size),
           text.substr(position.value, position.value_size)};

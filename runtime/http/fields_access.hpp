@@ -21,10 +21,10 @@ struct fields_access {
   /// `name` and `value` are in text(of).
   static void note(fields& headers, std::string_view name, std::string_view value) {
     const char* begin = headers.text_.data();
-    headers.places_.push_back({static_cast<std::uint32_t>(name.data() - begin),
-                               static_cast<std::uint32_t>(name.size()),
-                               static_cast<std::uint32_t>(value.data() - begin),
-                               static_cast<std::uint32_t>(value.size())});
+    headers.extents_.push_back({static_cast<std::uint32_t>(name.data() - begin),
+                                static_cast<std::uint32_t>(name.size()),
+                                static_cast<std::uint32_t>(value.data() - begin),
+                                static_cast<std::uint32_t>(value.size())});
   }
 };
 

@@ -16,7 +16,7 @@ inline bool has_member(const fields& headers, std::string_view name,
   for (const field& entry : headers) {
     if (!equal_but_for_case(entry.name, name)) continue;
     for (std::string_view rest = entry.value; !rest.empty();) {
-      if (equal_but_for_case(trimmed(take_before(rest, ',')), token)) return true;
+      if (equal_but_for_case(trimmed(split_before(rest, ',')), token)) return true;
     }
   }
   return false;

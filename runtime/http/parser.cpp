@@ -76,8 +76,8 @@ class parser_of final : public beast::http::basic_parser<IsRequest> {
   bool has_too_many_fields() const noexcept { return has_too_many_fields_; }
   const framing& where_it_ends() const noexcept { return framing_; }
 
-  std::string_view take_piece(std::size_t limit, std::string_view input, std::size_t& size,
-                              beast_error& error) {
+  std::string_view parse_piece(std::size_t limit, std::string_view input, std::size_t& size,
+                               beast_error& error) {
     limit_ = limit;
     piece_ = {};
     size = this->put(boost::asio::const_buffer(input.data(), input.size()), error);
@@ -186,7 +186,7 @@ beast_error parse(parser_of<IsRequest>& parser, std::string_view text, message_h
   if (!IsRequest) make_response_regular(storage);
   std::size_t size = 0;
   beast_error error;
-  parser.take_piece(0, storage, size, error);
+  parser.parse_piece(0, storage, size, error);
   if (!error && (size != storage.size() || has_folded_line(storage))) error = refusal();
   if (error) return error;
   head.keep_alive = parser.keep_alive();
@@ -196,10 +196,10 @@ beast_error parse(parser_of<IsRequest>& parser, std::string_view text, message_h
 }
 
 template <bool IsRequest>
-void take_piece(parser_of<IsRequest>& parser, std::string_view input, std::size_t limit,
-                message_parser::step& result) {
+void parse_piece(parser_of<IsRequest>& parser, std::string_view input, std::size_t limit,
+                 message_parser::step& result) {
   beast_error error;
-  result.piece = parser.take_piece(limit, input, result.size, error);
+  result.piece = parser.parse_piece(limit, input, result.size, error);
   result.needs_more = error == beast::http::error::need_more;
   result.bad = error && !result.needs_more;
   result.done = parser.is_done();
@@ -232,9 +232,9 @@ message_parser::step message_parser::next_piece(std::string_view input,
   step result;
   try {
     if (last_->request.has_value()) {
-      take_piece(*last_->request, input, limit, result);
+      parse_piece(*last_->request, input, limit, result);
     } else {
-      take_piece(*last_->response, input, limit, result);
+      parse_piece(*last_->response, input, limit, result);
     }
   } catch (...) {
     result.bad = true;

@@ -78,7 +78,7 @@ inline void append_number(std::string& output, std::uint64_t number, int base = 
 }
 
 /// Returns: the part before `separator`, or all of it; `text` keeps the part behind it.
-constexpr std::string_view take_before(std::string_view& text, char separator) noexcept {
+constexpr std::string_view split_before(std::string_view& text, char separator) noexcept {
   const std::size_t end = std::min(text.find(separator), text.size());
   const std::string_view piece = text.substr(0, end);
   text.remove_prefix(std::min(end + 1, text.size()));
@@ -94,7 +94,7 @@ constexpr std::string_view trimmed(std::string_view text) noexcept {
 /// Returns: a duration in seconds, such as "1.5"; std::nullopt if `text` is none, or too large.
 inline std::optional<clock::duration> seconds_of(std::string_view text) noexcept {
   std::string_view digits = text;
-  const std::optional<std::uint64_t> whole = number_of(take_before(digits, '.'));
+  const std::optional<std::uint64_t> whole = number_of(split_before(digits, '.'));
   if (!whole.has_value() || *whole > 1'000'000'000 || text.ends_with('.')) return std::nullopt;
   auto total = std::chrono::nanoseconds(std::chrono::seconds(*whole));
   auto unit = std::chrono::nanoseconds(std::chrono::seconds(1));

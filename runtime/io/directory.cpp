@@ -22,8 +22,8 @@ struct directory::page : detail::directory_page {
     operation op;
     op.kind = verb::getdents;
     op.fd = number;
-    op.buffer = room().data();
-    op.length = static_cast<std::uint32_t>(room().size());
+    op.buffer = buffer().data();
+    op.length = static_cast<std::uint32_t>(buffer().size());
     detail::here().deliver();
     const std::int32_t result = detail::perform_now(op, "getdents64");
     filled(detail::check_result(result == -ENOENT ? 0 : result, "getdents64", number));

@@ -16,7 +16,7 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 class directory_page {
  public:
   /// Where the kernel is to write names.
-  std::span<std::byte> room() noexcept { return bytes_; }
+  std::span<std::byte> buffer() noexcept { return bytes_; }
   void filled(std::size_t size) noexcept {
     size_ = size;
     position_ = 0;

@@ -147,9 +147,9 @@ void directory_walk::state::read_one() {
 /// Leaves the directory at its end. Returns: whether there was another page.
 bool directory_walk::state::read_page(level& directory) {
   path_.resize(directory.path_length);
-  const std::span<std::byte> room = directory.page.room();
-  const ssize_t size =
-      retried([&] { return ::getdents64(directory.descriptor.get(), room.data(), room.size()); });
+  const std::span<std::byte> buffer = directory.page.buffer();
+  const ssize_t size = retried(
+      [&] { return ::getdents64(directory.descriptor.get(), buffer.data(), buffer.size()); });
   if (size < 0 && !is_gone(errno)) fail("getdents64", errno);
   if (size <= 0) {
     levels_.pop_back();
@@ -213,7 +213,7 @@ std::optional<walk_entry> directory_walk::next() {
     if (state_->has_entry()) return state_->take();
     state_->throw_failure();
     if (state_->at_end()) return std::nullopt;
-    detail::offload_to(detail::offload_room::own,
+    detail::offload_to(detail::offload_pool::own,
                        [this](const std::stop_token& stop) { state_->fill(stop); });
   }
 }

@@ -36,8 +36,8 @@ class resolver_category final : public std::error_category {
 
   /// Never destroyed: errors may outlive statics.
   static const resolver_category& get() {
-    alignas(resolver_category) static std::byte place[sizeof(resolver_category)];
-    static const resolver_category& category = *::new (place) resolver_category;
+    alignas(resolver_category) static std::byte storage[sizeof(resolver_category)];
+    static const resolver_category& category = *::new (storage) resolver_category;
     return category;
   }
 };
@@ -66,7 +66,7 @@ class lookup {
 
   bool succeeded() const noexcept { return code_ == 0; }
 
-  endpoints take(const std::string& host) const {
+  endpoints endpoints_for(const std::string& host) const {
     if (code_ != 0) refuse(code_, system_error_, host);
     endpoints addresses;
     for (const addrinfo* entry = list_.get(); entry != nullptr; entry = entry->ai_next) {
@@ -113,9 +113,10 @@ endpoints resolve(std::string_view host, std::string_view service) {
   const std::string port(service);
   if (detail::thread_state* thread = detail::self()) thread->deliver();
   const lookup numbers(name, port, AI_NUMERICHOST | AI_NUMERICSERV);
-  if (numbers.succeeded()) return numbers.take(name);
-  return detail::offload_owned_to(detail::offload_room::names,
-                                  [name, port] { return lookup(name, port, 0).take(name); });
+  if (numbers.succeeded()) return numbers.endpoints_for(name);
+  return detail::offload_owned_to(detail::offload_pool::names, [name, port] {
+    return lookup(name, port, 0).endpoints_for(name);
+  });
 }
 
 endpoints resolve(std::string_view host, std::uint16_t port) {

@@ -127,7 +127,7 @@ constexpr std::size_t worth_reserving = 4096;
 
 /// Has the disk keep room behind the file's end, as far as the file system can do that.
 /// Returns: 0, or minus the errno value of a disk that has none.
-std::int32_t reserve_room(int number, std::size_t size) {
+std::int32_t reserve_space(int number, std::size_t size) {
   struct stat attributes{};
   if (::fstat(number, &attributes) != 0) return 0;  // the write will fail in the same way
   operation op;
@@ -144,7 +144,7 @@ std::int32_t reserve_room(int number, std::size_t size) {
 detail::progress append_whole(int number, std::span<const std::byte> buffer) {
   const detail::descriptor_guard guard(number);
   if (buffer.size() >= worth_reserving) {
-    const std::int32_t error = reserve_room(number, buffer.size());
+    const std::int32_t error = reserve_space(number, buffer.size());
     if (error != 0) return {0, error};
     if (guard.closed()) return {0, -EBADF};
   }
@@ -201,7 +201,7 @@ off_t file::seek(off_t offset, int whence) {
     return position;
   };
   const bool held = detail::here().calls.any_on_thread(number);
-  const off_t position = held ? detail::offload_to(detail::offload_room::own, move) : move();
+  const off_t position = held ? detail::offload_to(detail::offload_pool::own, move) : move();
   if (position < 0) detail::throw_errno(error, "seek", number);
   return position;
 }

@@ -45,9 +45,9 @@ struct watched_path {
 /// Source: proc_pid_fdinfo(5).
 template <typename F>
 bool each_watched(int instance, F callback) noexcept {
-  char place[64];
-  std::snprintf(place, sizeof place, "/proc/thread-self/fdinfo/%d", instance);
-  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> list(std::fopen(place, "re"), std::fclose);
+  char path[64];
+  std::snprintf(path, sizeof path, "/proc/thread-self/fdinfo/%d", instance);
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> list(std::fopen(path, "re"), std::fclose);
   if (list == nullptr) return false;
   char line[512];
   while (std::fgets(line, sizeof line, list.get()) != nullptr) {
@@ -121,7 +121,7 @@ void file_watch::watch(std::string_view path, std::uint32_t mask) {
   state& watch_state = opened();
   const std::lock_guard lock(watch_state.watch_mutex);
   const int number =
-      detail::offload_to(detail::offload_room::own, [&] {  // a network file system answers late
+      detail::offload_to(detail::offload_pool::own, [&] {  // a network file system answers late
         const int descriptor = ::inotify_add_watch(watch_state.instance.get(), name.c_str(), mask);
         return descriptor < 0 ? -errno : descriptor;
       });

@@ -26,7 +26,7 @@ namespace {
 [[gnu::always_inline]] inline bool refuses(thread_state& thread) noexcept {
   end_passed_limits(thread);
   if (!thread.must_throw()) return false;
-  if (thread.may_leave())
+  if (thread.may_switch())
     thread.snooze();  // a loop that ignores its errors must not starve the other fibers
   return true;
 }

@@ -42,7 +42,7 @@ read_buffer::~read_buffer() = default;
 
 /// Makes room for at least one more byte and, as far as the capacity allows, for `minimum` bytes in
 /// all. The buffer grows with the bytes received, not with the size that a peer has announced.
-void read_buffer::make_room(std::size_t minimum) {
+void read_buffer::make_space(std::size_t minimum) {
   if (begin_ == end_) begin_ = end_ = 0;
   const std::size_t content_size = end_ - begin_;
   if (content_size == capacity_) {
@@ -65,7 +65,7 @@ void read_buffer::grow() {
 
 /// Reads once, with room made for `minimum` bytes. Returns: false at the end.
 bool read_buffer::fill(std::size_t minimum) {
-  make_room(minimum);
+  make_space(minimum);
   std::error_code error;
   const std::size_t size = read_stream({bytes_.get() + end_, capacity_ - end_}, error);
   if (error) throw_stream_error(error, "read");
@@ -73,9 +73,9 @@ bool read_buffer::fill(std::size_t minimum) {
   return size > 0;
 }
 
-std::size_t read_buffer::read_stream(std::span<std::byte> room, std::error_code& error) noexcept {
+std::size_t read_buffer::read_stream(std::span<std::byte> buffer, std::error_code& error) noexcept {
   direction_lock lock(source_, error);
-  return error ? 0 : lock.read(room, error);
+  return error ? 0 : lock.read(buffer, error);
 }
 
 /// Returns: the first `size` bytes; consumes these and `trailer_size` more.
@@ -93,12 +93,12 @@ std::optional<std::size_t> read_buffer::find(std::string_view delimiter, std::si
   std::size_t looked_at = 0;
   for (;;) {
     const std::string_view bytes = held();
-    const std::size_t place = bytes.find(delimiter, looked_at);
-    if (place != std::string_view::npos && place <= maximum) return place;
+    const std::size_t position = bytes.find(delimiter, looked_at);
+    if (position != std::string_view::npos && position <= maximum) return position;
     const bool too_far =
         bytes.size() >= delimiter.size() && bytes.size() - delimiter.size() >= maximum;
-    if (place != std::string_view::npos || too_far) {
-      throw limit_exceeded(std::min(place, bytes.size()), limit);
+    if (position != std::string_view::npos || too_far) {
+      throw limit_exceeded(std::min(position, bytes.size()), limit);
     }
     looked_at = bytes.size() - std::min(bytes.size(), delimiter.size() - 1);
     if (!fill(bytes.size() + 1)) return std::nullopt;

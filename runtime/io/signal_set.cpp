@@ -122,23 +122,23 @@ struct signal_set::state {
     read_end.close();
   }
 
-  void take(int signal) {
+  void catch_signal(int signal) {
     if (!can_be_waited_for(signal)) {
       throw std::invalid_argument("signal_set: " + name_of(signal) + " cannot be caught");
     }
     const std::lock_guard lock(mutex);
-    auto& place = receivers[static_cast<std::size_t>(signal)];
-    if (place.load() == &receiver) return;
-    if (place.load() != nullptr)
+    auto& slot = receivers[static_cast<std::size_t>(signal)];
+    if (slot.load() == &receiver) return;
+    if (slot.load() != nullptr)
       throw std::logic_error("signal_set: another one has " + name_of(signal));
     numbers.reserve(numbers.size() + 1);
     struct sigaction action{};
     action.sa_handler = &on_signal_of_set;
     action.sa_flags = SA_RESTART | SA_ONSTACK;
-    place = &receiver;
+    slot = &receiver;
     if (::sigaction(signal, &action, &previous[static_cast<std::size_t>(signal)]) != 0) {
       const int error = errno;
-      place = nullptr;
+      slot = nullptr;
       detail::throw_errno(error, "sigaction");
     }
     numbers.push_back(signal);
@@ -157,7 +157,7 @@ struct signal_set::state {
 };
 
 signal_set::signal_set(std::initializer_list<int> signals) : state_(std::make_shared<state>()) {
-  for (const int number : signals) state_->take(number);
+  for (const int number : signals) state_->catch_signal(number);
 }
 
 signal_set::signal_set(signal_set&&) noexcept = default;

@@ -167,7 +167,7 @@ bool open_way(way& channel, direction_lock& source, direction_lock& target) {
 
 /// Returns: bytes copied, or minus an errno value.
 ssize_t copy_part_of_file(int source, int target) {
-  return offload_to(offload_room::own, [source, target] {
+  return offload_to(offload_pool::own, [source, target] {
     const ssize_t part = faults::call("copy_file_range", ::copy_file_range, source, nullptr, target,
                                       nullptr, most_of_file, 0U);
     return part < 0 ? -errno : part;

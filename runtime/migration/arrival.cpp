@@ -77,14 +77,14 @@ void await_leave(visit& stay, control_block& runs_it) noexcept {
   host.interrupts |= waits;
 }
 
-void come_again(const migration_attempt& attempt, residence& place) noexcept {
+void come_again(const migration_attempt& attempt, residence& target) noexcept {
   try {
-    place.keep_timers(timers_of_scopes(attempt.trip.traveller_state.scopes));
+    target.reserve_timers(timers_of_scopes(attempt.trip.traveller_state.scopes));
   } catch (...) {
     send_back(attempt, std::current_exception());
     return;
   }
-  place.return_post.handle_post(place.return_post, place.thread);
+  target.return_post.handle_post(target.return_post, target.thread);
 }
 
 void receive_apart(const migration_attempt& attempt, thread_state& home) noexcept {

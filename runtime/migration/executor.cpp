@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// How a fiber is sent to motet's own executors: whether it runs there already, the room it takes in
-// a pool with a limit, and the job that lets it run.
+// How a fiber is sent to motet's own executors: whether it runs there already, the slot it reserves
+// in a pool with a limit, and the job that lets it run.
 #include <motet/detail/core/inherited_locals.hpp>
 #include <motet/threads/portal.hpp>
 #include <motet/threads/thread.hpp>
@@ -29,11 +29,11 @@ bool runs_here(const strand& target) noexcept {
   return runs_here(target.pool_->worker(target.worker_));
 }
 
-bool take_room(const thread_pool& pool, const journey& traveller) {
+bool reserve_slot(const thread_pool& pool, const journey& traveller) {
   return pool.enter_unless_inside(traveller);
 }
 
-bool take_room(const strand& target, const journey& traveller) {
+bool reserve_slot(const strand& target, const journey& traveller) {
   return target.pool_->enter_unless_inside(traveller);
 }
 
@@ -46,8 +46,8 @@ class arrival_job {
   void operator()() { run(); }
   void run() noexcept { arrive(*attempt_, true); }
   static void fail(const worker_load&, const std::exception_ptr&) noexcept {}
-  static void leave_undone() noexcept {}
-  bool has_room() const noexcept { return attempt_->has_room; }
+  static void mark_undone() noexcept {}
+  bool has_slot() const noexcept { return attempt_->has_slot; }
   void drop() noexcept { attempt_.reset(); }
   static void publish() noexcept {}
 
@@ -57,19 +57,19 @@ class arrival_job {
 
 void give(const thread_pool& pool, const arrival& fiber) {
   arrival_job job(fiber);
-  pool.check_entered(job.has_room());
+  pool.check_entered(job.has_slot());
   pool.give_to(pool.choose(), std::move(job), {}, call_site::here());
 }
 
 void give(const strand& target, const arrival& fiber) {
   arrival_job job(fiber);
   const thread_pool& pool = *target.pool_;
-  pool.check_entered(job.has_room());
+  pool.check_entered(job.has_slot());
   pool.give_to(pool.choose(target.worker_), std::move(job), {}, call_site::here());
 }
 
 void give(const thread& worker, const arrival& fiber) {
-  leave(*worker.link(), job_slot::holding(arrival_job(fiber), call_site::here()));
+  deposit(*worker.link(), job_slot::holding(arrival_job(fiber), call_site::here()));
 }
 
 namespace {
@@ -94,8 +94,8 @@ std::shared_ptr<job_inbox> make_inbox(thread_state& home) {
 constexpr executor_kind of_a_runtime{
     [](void* inbox, std::function<void()>&& f) {
       local_list inherited_locals = inherited_here();
-      leave_with(std::move(inherited_locals), job_slot::holding(std::move(f), call_site::here()),
-                 [&](job_slot&& item) { leave(inbox_at(inbox), std::move(item)); });
+      deposit_with(std::move(inherited_locals), job_slot::holding(std::move(f), call_site::here()),
+                   [&](job_slot&& item) { leave(inbox_at(inbox), std::move(item)); });
     },
     [](const void* inbox) {
       const thread_state* thread = self();
@@ -114,11 +114,11 @@ executor here() {
   detail::thread_state& home = detail::here();
   if (home.foreign) throw std::logic_error("here(): a foreign thread has no runtime");
   if (home.jobs.stopped) throw executor_stopped();
-  if (!home.jobs.taken) take_jobs(home, detail::make_inbox(home));
+  if (!home.jobs.in_use) take_jobs(home, detail::make_inbox(home));
   return {home.jobs.inbox, detail::of_a_runtime};
 }
 
-/// Returns: whether room was taken. A fiber that has a residence in the pool has its room already.
+/// Returns: whether a slot was reserved. A fiber that has a residence in the pool has its slot.
 bool thread_pool::enter_unless_inside(const detail::journey& traveller) const {
   if (has_residence_in(traveller, state_.get())) {
     check_entered(false);

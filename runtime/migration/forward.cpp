@@ -45,21 +45,22 @@ bool any(const forwarded& news) noexcept {
 /// Runs on the thread that was nudged, which had the traveller then, or could call it back.
 void look(journey& trip, thread_state& thread) noexcept {
   forwarded news;
-  residence* place = nullptr;
+  residence* target = nullptr;
   residence* sender = nullptr;
   {
     const std::lock_guard lock(trip.sharing);
     trip.nudged = false;
-    if (trip.place != nullptr && &trip.place->thread == &thread) {
-      place = trip.place;
+    if (trip.location != nullptr && &trip.location->thread == &thread) {
+      target = trip.location;
       news = std::exchange(trip.news, {});
-    } else if (trip.place == nullptr && trip.sender != nullptr && &trip.sender->thread == &thread) {
+    } else if (trip.location == nullptr && trip.sender != nullptr &&
+               &trip.sender->thread == &thread) {
       sender = trip.sender;
-    } else if (trip.place == nullptr || any(trip.news)) {
+    } else if (trip.location == nullptr || any(trip.news)) {
       nudge(trip);
     }
   }
-  if (place != nullptr) place->apply(std::move(news));
+  if (target != nullptr) target->apply(std::move(news));
   if (sender != nullptr) sender->look();
   release(trip);
 }
@@ -67,13 +68,13 @@ void look(journey& trip, thread_state& thread) noexcept {
 }  // namespace
 
 void nudge(journey& trip) noexcept {
-  residence* place = trip.place != nullptr ? trip.place : trip.sender;
-  if (trip.nudged || place == nullptr) return;
+  residence* target = trip.location != nullptr ? trip.location : trip.sender;
+  if (trip.nudged || target == nullptr) return;
   trip.nudge.trip = &trip;
   trip.nudge.handle_post = [](post& item, thread_state& thread) noexcept {
     look(*static_cast<journey::nudge_post&>(item).trip, thread);
   };
-  trip.nudged = place->thread.mail().push(trip.nudge);
+  trip.nudged = target->thread.mail().push(trip.nudge);
   if (trip.nudged) retain(trip);
 }
 
@@ -83,8 +84,8 @@ void forward(journey& trip, forwarded&& news) noexcept {
   race_point();
   const std::lock_guard lock(trip.sharing);
   merge(trip.news, std::move(news));
-  if (trip.place == nullptr && !urgent) return;
-  if (trip.place == nullptr) trip.wanted = true;
+  if (trip.location == nullptr && !urgent) return;
+  if (trip.location == nullptr) trip.wanted = true;
   nudge(trip);
 }
 

@@ -28,7 +28,7 @@ void release(journey& trip) noexcept {
 void dispose_journey(journey& trip) noexcept {
   if (in_this_process(trip)) {
     const std::lock_guard lock(trip.sharing);
-    trip.place = nullptr;
+    trip.location = nullptr;
   }
   release(trip);
 }
@@ -38,16 +38,16 @@ journey::journey(control_block& traveller) noexcept
 
 residence* residence_on(journey& trip, const thread_state& thread) noexcept {
   const std::lock_guard lock(trip.sharing);
-  residence* place = trip.residences;
-  while (place != nullptr && &place->thread != &thread) place = place->next;
-  return place;
+  residence* entry = trip.residences;
+  while (entry != nullptr && &entry->thread != &thread) entry = entry->next;
+  return entry;
 }
 
 bool has_residence_in(const journey& trip, const pool_state* pool) noexcept {
   const std::lock_guard lock(trip.sharing);
-  const residence* place = trip.residences;
-  while (place != nullptr && place->thread.pool != pool) place = place->next;
-  return place != nullptr;
+  const residence* entry = trip.residences;
+  while (entry != nullptr && entry->thread.pool != pool) entry = entry->next;
+  return entry != nullptr;
 }
 
 namespace {
@@ -55,8 +55,8 @@ namespace {
 /// Leaves the thread for the journey's destination. A pointer to this thread that was read before
 /// is stale afterwards.
 void depart(journey& trip) noexcept {
-  residence& origin = *trip.place;
-  origin.thread.check_may_leave();
+  residence& origin = *trip.location;
+  origin.thread.check_may_switch();
   trip.saved_context.watched = origin.block.resume_context.watched;
   switch_context(trip.saved_context, origin.own_context);
   if (trip.home_stage == journey::home_state::closing) trip.home.close();
@@ -72,7 +72,7 @@ void check_comes_home(const control_block& fiber) {
 }
 
 /// Whether the fiber's thread takes no posts any more, so that the fiber could not come back.
-bool takes_no_mail(const control_block& fiber) noexcept {
+bool refuses_posts(const control_block& fiber) noexcept {
   const std::lock_guard lock(fiber.mail->lock());
   return fiber.mail->closed();
 }
@@ -99,7 +99,7 @@ class opened_home {
   opened_home& operator=(const opened_home&) = delete;
   ~opened_home() {
     const bool is_open = trip_.home_stage != journey::home_state::closed;
-    if (is_open && trip_.place->is_home() && trip_.home.ends_here()) trip_.home.close();
+    if (is_open && trip_.location->is_home() && trip_.home.ends_here()) trip_.home.close();
   }
 
  private:
@@ -110,10 +110,10 @@ class opened_home {
 /// Returns: whether the traveller has arrived; false if it was called back.
 /// Throws: the exception with which the executor has refused it.
 bool leave_for(journey& trip, const executor& target, bool returns) {
-  residence& origin = *trip.place;
+  residence& origin = *trip.location;
   auto attempt = std::make_shared<migration_attempt>(origin, target, returns);
   const opened_home home_guard(trip);
-  attempt->has_room = executor_access::take_room(target, trip);
+  attempt->has_slot = executor_access::reserve_slot(target, trip);
   if (returns) ++origin.portals;
   trip.departure = std::move(attempt);
   depart(trip);
@@ -135,9 +135,9 @@ residence* go(const executor& target, bool returns) {
   }
   control_block& fiber = traveller_of(thread.running());
   if (!returns) check_comes_home(fiber);
-  if (fiber.ending && takes_no_mail(fiber)) throw executor_stopped();
+  if (fiber.ending && refuses_posts(fiber)) throw executor_stopped();
   journey& trip = journey_of(fiber);
-  residence& origin = *trip.place;
+  residence& origin = *trip.location;
   if (origin.host_executor && executor_access::same(*origin.host_executor, target)) return nullptr;
   if (returns && origin.must_be_left()) {
     throw std::logic_error("portal: it could not return to this foreign thread");
@@ -148,7 +148,7 @@ residence* go(const executor& target, bool returns) {
 
 void come_back(residence& origin) noexcept {
   journey& trip = origin.trip;
-  if (trip.place != &origin && in_this_process(trip)) {
+  if (trip.location != &origin && in_this_process(trip)) {
     trip.back_to = &origin;
     depart(trip);
   }
@@ -164,10 +164,10 @@ bool has_residences(journey& trip) noexcept {
 ///          portals; if there is none, home.
 residence& last_residence_of(journey& trip) noexcept {
   const std::lock_guard lock(trip.sharing);
-  residence* place = trip.residences;
-  while (place == trip.place && !place->is_home()) place = place->next;
-  place->expected = true;
-  return *place;
+  residence* entry = trip.residences;
+  while (entry == trip.location && !entry->is_home()) entry = entry->next;
+  entry->expected = true;
+  return *entry;
 }
 
 }  // namespace
@@ -176,10 +176,10 @@ residence& last_residence_of(journey& trip) noexcept {
 void go_to(journey& trip, const control_block& owner) noexcept {
   {
     const std::lock_guard lock(trip.sharing);
-    residence* place = trip.residences;
-    while (place != nullptr && &place->block != &owner) place = place->next;
-    if (place == nullptr) return;
-    trip.back_to = place;
+    residence* entry = trip.residences;
+    while (entry != nullptr && &entry->block != &owner) entry = entry->next;
+    if (entry == nullptr) return;
+    trip.back_to = entry;
   }
   depart(trip);
 }
@@ -194,9 +194,9 @@ void end_journey(control_block& fiber) noexcept {
   ++self()->running().shields;
   while (has_residences(trip)) {
     if (&self()->running() != &fiber) {
-      trip.place->portals = 0;
-      end_children(trip.place->block);
-      trip.place->pass_on();
+      trip.location->portals = 0;
+      end_children(trip.location->block);
+      trip.location->pass_on();
     }
     trip.back_to = &last_residence_of(trip);
     depart(trip);

@@ -56,7 +56,7 @@ struct residence {
 
   bool is_home() const noexcept;
   /// Whether the traveller may return here, so that the residence is kept when it leaves.
-  bool lasts() const noexcept { return is_home() || portals > 0 || leaves_children(); }
+  bool lasts() const noexcept { return is_home() || portals > 0 || has_children(); }
   /// Whether the traveller must leave this residence for good: a foreign thread, or a fiber that
   /// serves an executor, goes on only when the traveller has left.
   bool must_be_left() const noexcept { return thread.foreign || stay != nullptr; }
@@ -81,7 +81,7 @@ struct residence {
   void unlist() noexcept;
   /// Keeps room for `count` timers of the traveller's scopes, also while the traveller is away.
   /// Throws: std::bad_alloc.
-  void keep_timers(std::size_t count);
+  void reserve_timers(std::size_t count);
   /// Delivers forwarded requests and failures to the traveller, which is here.
   void apply(forwarded&& news) noexcept;
   /// Forwards the requests and failures that have come for the residence's block to the traveller.
@@ -114,10 +114,10 @@ struct residence {
 
  private:
   static void begin(void* home);
-  bool leaves_children() const noexcept;
+  bool has_children() const noexcept;
   bool only_for_children() const noexcept { return !is_home() && portals == 0; }
   void unlist_locked() noexcept;
-  void take_leave() noexcept;
+  void depart() noexcept;
   bool post_on() noexcept;
   bool await_back() noexcept;
   void await_news() noexcept;
@@ -131,7 +131,7 @@ struct residence {
   void pack_scopes() noexcept;
   void arm_or_fire(timer& alarm) noexcept;
   void lend_end() noexcept;
-  void take_back_end() noexcept;
+  void reclaim_end() noexcept;
   void take_result() noexcept;
 };
 
@@ -182,7 +182,7 @@ struct journey {
   std::uint64_t attempts = 0;
   forwarded news;
   value_slot result;            // given by stop()
-  residence* place = &home;     // null: the traveller is in transit
+  residence* location = &home;  // null: the traveller is in transit
   residence* sender = nullptr;  // on its way: the residence that can call it back, or null
   bool wanted = false;          // the sender should call the traveller back
   struct nudge_post : post {
@@ -211,7 +211,7 @@ struct migration_attempt {
   const control_block* const poster;
   residence& answers_to;     // the traveller's destination if no executor accepts it
   std::uint64_t number = 0;  // not 0 once the traveller has been sent
-  bool has_room = false;
+  bool has_slot = false;
   bool posting = true;   // read by the poster's thread alone
   bool at_once = false;  // the function was called by post() itself
 };
@@ -222,8 +222,9 @@ struct executor_access {
     return a.target_ == b.target_ && a.kind_ == b.kind_;
   }
   static bool is_here(const executor& target) { return target.kind_->is_here(target.target_); }
-  static bool take_room(const executor& target, const journey& traveller) {
-    return target.kind_->take_room != nullptr && target.kind_->take_room(target.target_, traveller);
+  static bool reserve_slot(const executor& target, const journey& traveller) {
+    return target.kind_->reserve_slot != nullptr &&
+           target.kind_->reserve_slot(target.target_, traveller);
   }
   static void send(const executor& target, const arrival& fiber) {
     target.kind_->send(target.target_, fiber);

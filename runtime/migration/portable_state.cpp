@@ -23,8 +23,8 @@ void clear(control_block& block, interrupt kind) noexcept {
 
 }  // namespace
 
-/// The room a traveller has used is kept at a residence that it may come back to.
-void residence::keep_timers(std::size_t count) {
+/// The timers that a traveller has reserved stay so at a residence to which it may come back.
+void residence::reserve_timers(std::size_t count) {
   if (count > timers) thread.time.reserve(count - timers);
   for (; timers > count; --timers) thread.time.unreserve();
   timers = count;
@@ -76,7 +76,7 @@ void residence::pack_scopes() noexcept {
 void residence::attach() noexcept {
   own_state.shields = std::exchange(block.shields, trip.traveller_state.shields);
   own_state.scopes = std::exchange(block.scopes, trip.traveller_state.scopes);
-  keep_timers(timers_of_scopes(block.scopes));
+  reserve_timers(timers_of_scopes(block.scopes));
   unpack_scopes();
   cold_part& part = cold(block);
   own_state.locals = std::exchange(part.locals, std::move(trip.traveller_state.locals));
@@ -93,7 +93,7 @@ void residence::attach() noexcept {
   forwarded news;
   {
     const std::lock_guard lock(trip.sharing);
-    trip.place = this;
+    trip.location = this;
     trip.sender = nullptr;
     trip.wanted = false;
     news = std::exchange(trip.news, {});
@@ -107,7 +107,7 @@ void residence::detach() noexcept {
   pack_scopes();
   cold_part& part = cold(block);
   thread.time.disarm(part.grace);
-  take_back_end();
+  reclaim_end();
   trip.traveller_state.locals = std::exchange(part.locals, std::move(own_state.locals));
   if (is_home()) trip.absent = true;
   block.hosts = false;
@@ -117,15 +117,15 @@ void residence::detach() noexcept {
   news.token_given = part.token.filled();
   news.token = std::move(part.token);
   const std::lock_guard lock(trip.sharing);
-  trip.place = nullptr;
+  trip.location = nullptr;
   merge(news, std::move(trip.news));  // `trip.news` is newer
   trip.news = std::move(news);
 }
 
-/// At home, puts in place the result that stop() has given the fiber while it was away.
+/// At home, stores the result that stop() has given the fiber while it was away.
 void residence::take_result() noexcept {
   if (!trip.result.filled() || block.result != result_state::none) return;
-  block.kind->place(result_place(block), trip.result);
+  block.kind->emplace(result_storage(block), trip.result);
   block.result = result_state::stands;
 }
 
@@ -145,7 +145,7 @@ void residence::lend_end() noexcept {
   }
 }
 
-void residence::take_back_end() noexcept {
+void residence::reclaim_end() noexcept {
   cold_part& part = cold(block);
   if ((block.interrupts & interrupt_cancel) == 0) return;
   clear(block, interrupt_cancel);

@@ -44,7 +44,7 @@ bool residence::ends_here() const noexcept {
   return is_home() && trip.residences == this;
 }
 
-bool residence::leaves_children() const noexcept {
+bool residence::has_children() const noexcept {
   const cold_part* part = cold_if_any(block);
   return part->failures != nullptr || part->own_family.next != nullptr || part->own_family.size > 0;
 }
@@ -92,7 +92,7 @@ void residence::close() noexcept {
 void residence::begin(void* home) {
   residence& home_residence = *static_cast<residence*>(home);
   sanitizer::after_switch(home_residence.own_context.watched);
-  home_residence.take_leave();
+  home_residence.depart();
   while (home_residence.send_on()) home_residence.let_run();
   std::abort();  // send_on() never returns false at home, and the last let_run() does not return
 }
@@ -107,10 +107,10 @@ void residence::let_run() noexcept {
   if (ends) trip.home_stage = journey::home_state::closing;
   if (thread.recorded()) thread.recording->note(trace::kind::arrive, trip.fiber.id);
   switch_context(own_context, trip.saved_context, ends);
-  take_leave();
+  depart();
 }
 
-void residence::take_leave() noexcept {
+void residence::depart() noexcept {
   trip.traveller_state.exceptions = std::exchange(thread.exceptions(), own_state.exceptions);
   trip.traveller_state.error_number = std::exchange(thread.error_number(), own_state.error_number);
   if (thread.recorded()) thread.recording->note(trace::kind::leave, trip.fiber.id);
@@ -131,7 +131,7 @@ bool residence::send_on() noexcept {
   }
   if (visit* ending_visit = std::exchange(stay, nullptr)) ending_visit->end();
   const bool runs_on_here = stays && await_back();
-  if (!runs_on_here) keep_timers(0);
+  if (!runs_on_here) reserve_timers(0);
   return runs_on_here;
 }
 
@@ -230,7 +230,7 @@ bool residence::await_back() noexcept {
 /// Takes the residence out of the journey when its last child has ended, unless the traveller is on
 /// its way here to end it.
 bool residence::try_to_leave() noexcept {
-  if (leaves_children()) return false;
+  if (has_children()) return false;
   const std::lock_guard lock(trip.sharing);
   if (expected) return false;
   unlist_locked();
@@ -244,24 +244,24 @@ void residence::note_server(const executor& server) noexcept {
 
 void receive(const migration_attempt& attempt, thread_state& thread, visit* stay) noexcept {
   journey& trip = attempt.trip;
-  residence place(trip, thread, thread.running());
-  place.note_server(attempt.target);
-  place.stay = stay;
+  residence guest(trip, thread, thread.running());
+  guest.note_server(attempt.target);
+  guest.stay = stay;
   if (thread.foreign) {
-    place.block.interrupts |= interrupt_waits;
-    cold(place.block).own_family.closed = true;
+    guest.block.interrupts |= interrupt_waits;
+    cold(guest.block).own_family.closed = true;
   }
   try {
-    place.keep_timers(timers_of_scopes(trip.traveller_state.scopes));
+    guest.reserve_timers(timers_of_scopes(trip.traveller_state.scopes));
   } catch (...) {
     send_back(attempt, std::current_exception());
     if (stay != nullptr) stay->end();
     return;
   }
-  place.enlist();
+  guest.enlist();
   do {
-    place.let_run();
-  } while (place.send_on());
+    guest.let_run();
+  } while (guest.send_on());
 }
 
 }}}  // namespace motet::MOTET_ABI::detail

@@ -22,13 +22,13 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 namespace {
 
 template <typename Whole, typename Part>
-std::uint64_t place_in(const Whole& whole, const Part& part) noexcept {
+std::uint64_t offset_in(const Whole& whole, const Part& part) noexcept {
   return static_cast<std::uint64_t>(reinterpret_cast<const std::byte*>(&part) -
                                     reinterpret_cast<const std::byte*>(&whole));
 }
 
-/// The bytes of a name begin with its address and its length, or it has no place.
-std::uint64_t place_of_name() noexcept {
+/// The bytes of a name begin with its address and its length, or it has no offset.
+std::uint64_t offset_of_name() noexcept {
 #if defined(_GLIBCXX_RELEASE)
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Winvalid-offsetof"
@@ -54,29 +54,29 @@ void write_debugger_page(thread_state& thread) noexcept {
            std::uint64_t{offsetof(thread_entry, thread)},
            std::uint64_t{offsetof(thread_entry, runtime)},
            std::uint64_t{offsetof(thread_entry, next)},
-           place_in(thread, *thread.watched().runner),
-           place_in(thread, thread.fibers()),
+           offset_in(thread, *thread.watched().runner),
+           offset_in(thread, thread.fibers()),
            std::uint64_t{sizeof block},
-           place_in(block, links),
-           place_in(block, block.id),
-           place_in(block, block.state),
-           place_in(block, block.wait),
-           place_in(block, block.named),
-           place_in(block, block.site.file),
-           place_in(block, block.site.line),
-           place_in(block, registers.stack_pointer),
-           place_in(block, registers.resume_at),
-           place_in(block, registers.frame),
-           place_in(block, registers.base),
-           place_in(wait, wait.description),
-           place_in(wait, wait.subject),
-           place_in(wait, wait.target),
-           place_in(wait, wait.kind),
+           offset_in(block, links),
+           offset_in(block, block.id),
+           offset_in(block, block.state),
+           offset_in(block, block.wait),
+           offset_in(block, block.named),
+           offset_in(block, block.site.file),
+           offset_in(block, block.site.line),
+           offset_in(block, registers.stack_pointer),
+           offset_in(block, registers.resume_at),
+           offset_in(block, registers.frame),
+           offset_in(block, registers.base),
+           offset_in(wait, wait.description),
+           offset_in(wait, wait.subject),
+           offset_in(wait, wait.target),
+           offset_in(wait, wait.kind),
            std::uint64_t{block_slab::size},
            std::uint64_t{block_slab::first},
            std::uint64_t{block_slab::blocks},
-           std::uint64_t{block_slab::cold_room},
-           place_of_name(),
+           std::uint64_t{block_slab::cold_size},
+           offset_of_name(),
        })
     page[next++].store(word, std::memory_order_relaxed);
   page[0].store(next - 1, std::memory_order_release);

@@ -14,11 +14,11 @@
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
-/// Returns: the number of bytes from `source` on copied into `room`; 0 also if the kernel, or a
-///          system call filter, forbids it.
-inline std::size_t peek_bytes(const void* source, std::span<std::byte> room) noexcept {
-  iovec local{room.data(), room.size()};
-  iovec remote{const_cast<void*>(source), room.size()};
+/// Returns: the number of bytes from `source` on copied into `destination`; 0 also if the kernel,
+///          or a system call filter, forbids it.
+inline std::size_t peek_bytes(const void* source, std::span<std::byte> destination) noexcept {
+  iovec local{destination.data(), destination.size()};
+  iovec remote{const_cast<void*>(source), destination.size()};
   const ssize_t size = ::process_vm_readv(::getpid(), &local, 1, &remote, 1, 0);
   return size < 0 ? 0 : static_cast<std::size_t>(size);
 }

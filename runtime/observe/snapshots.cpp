@@ -26,7 +26,7 @@ struct so_far {
 constinit std::array<so_far, names.size()> of_causes{};
 
 /// Returns: the number of the snapshot to take; 0 for none.
-unsigned turn_of(snapshot_cause cause) noexcept {
+unsigned number_for(snapshot_cause cause) noexcept {
   using namespace std::chrono;
   so_far& counter = of_causes[static_cast<std::size_t>(cause)];
   if (cause != snapshot_cause::signal && counter.count >= most_of_a_cause) return 0;
@@ -49,7 +49,7 @@ void save(trace_file& file, snapshot_cause cause, unsigned number) noexcept {
 void copy_trace(snapshot_cause cause) noexcept {
   trace_file* file = trace_file::current();
   if (file == nullptr) return;
-  if (const unsigned number = turn_of(cause); number != 0) save(*file, cause, number);
+  if (const unsigned number = number_for(cause); number != 0) save(*file, cause, number);
 }
 
 }}}  // namespace motet::MOTET_ABI::detail

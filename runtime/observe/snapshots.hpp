@@ -6,7 +6,7 @@
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
-/// As take_snapshot().
+/// As save_snapshot().
 void copy_trace(snapshot_cause cause) noexcept;
 
 }}}  // namespace motet::MOTET_ABI::detail

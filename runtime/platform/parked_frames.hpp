@@ -20,16 +20,16 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 /// Whether anything has run in `fiber_context`, which is not running.
 bool has_begun(const context& fiber_context) noexcept;
 
-/// Puts the return addresses of `fiber_context`, the innermost first, into `room`. The context must
-/// have been left by a switch and stay left meanwhile.
-/// Returns: the part of `room` that is used; empty for a context that has not begun.
-std::span<void*> parked_frames(const context& fiber_context, std::span<void*> room) noexcept;
+/// Puts the return addresses of `fiber_context`, the innermost first, into `buffer`. The context
+/// must have been suspended by a switch and stay so meanwhile.
+/// Returns: the part of `buffer` that is used; empty for a context that has not begun.
+std::span<void*> parked_frames(const context& fiber_context, std::span<void*> buffer) noexcept;
 
-/// Puts those of the caller into `room`, the innermost first.
-[[gnu::noinline]] std::span<void*> own_frames(std::span<void*> room) noexcept;
+/// Puts those of the caller into `buffer`, the innermost first.
+[[gnu::noinline]] std::span<void*> own_frames(std::span<void*> buffer) noexcept;
 
 /// Where the code of a switch by call keeps what a switch inline keeps in the context. In
 /// context/<architecture>.cpp.
-saved_context as_left_inline(const saved_context& left_by_call) noexcept;
+saved_context as_saved_inline(const saved_context& saved_by_call) noexcept;
 
 }}}  // namespace motet::MOTET_ABI::detail

@@ -51,13 +51,14 @@ const char* signal_frame::doubt(const stack& current_stack, bool throws) const n
   return throws ? "on the way of an exception" : nullptr;
 }
 
-std::span<void*> signal_frame::frames(std::span<void*> room) const noexcept {
+std::span<void*> signal_frame::frames(std::span<void*> buffer) const noexcept {
   const auto size =
-      static_cast<std::size_t>(::backtrace(room.data(), static_cast<int>(room.size())));
-  room = room.first(size);
-  const auto first = std::find(room.begin(), room.end(), instruction_);
-  if (first != room.end()) room = room.subspan(static_cast<std::size_t>(first - room.begin()));
-  return room.first(frames_before_a_look(room));
+      static_cast<std::size_t>(::backtrace(buffer.data(), static_cast<int>(buffer.size())));
+  buffer = buffer.first(size);
+  const auto first = std::find(buffer.begin(), buffer.end(), instruction_);
+  if (first != buffer.end())
+    buffer = buffer.subspan(static_cast<std::size_t>(first - buffer.begin()));
+  return buffer.first(frames_before_a_look(buffer));
 }
 
 }}}  // namespace motet::MOTET_ABI::detail

@@ -28,9 +28,9 @@ class signal_frame {
   /// Returns: why the frames cannot be followed; null if they can.
   const char* doubt(const stack& current_stack, bool throws) const noexcept;
 
-  /// Stores the addresses of the interrupted frames, the innermost first, in `room`. Call it in the
-  /// handler, whose own frames are skipped, and only if doubt() is null.
-  std::span<void*> frames(std::span<void*> room) const noexcept;
+  /// Stores the addresses of the interrupted frames, the innermost first, in `buffer`. Call it in
+  /// the handler, whose own frames are skipped, and only if doubt() is null.
+  std::span<void*> frames(std::span<void*> buffer) const noexcept;
 
  private:
   void* instruction_ = nullptr;

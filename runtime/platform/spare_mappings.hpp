@@ -15,20 +15,20 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 class spare_mappings {
  public:
-  /// Returns: a mapping that was kept, with its old contents, or null.
+  /// Returns: a cached mapping, with its old contents, or null.
   void* take() noexcept {
-    for (std::atomic<void*>& place : places_) {
-      if (place.load(std::memory_order_relaxed) == nullptr) continue;
-      if (void* mapping = place.exchange(nullptr, std::memory_order_acquire)) return mapping;
+    for (std::atomic<void*>& slot : slots_) {
+      if (slot.load(std::memory_order_relaxed) == nullptr) continue;
+      if (void* mapping = slot.exchange(nullptr, std::memory_order_acquire)) return mapping;
     }
     return nullptr;
   }
-  /// Returns: false if enough mappings are kept; the caller keeps `memory`.
-  bool keep(void* memory) noexcept {
+  /// Returns: false if enough mappings are cached; the caller keeps `memory`.
+  bool put(void* memory) noexcept {
     if constexpr (faults::enabled) return false;  // calls of mmap(2) must not depend on the past
-    for (std::atomic<void*>& place : places_) {
+    for (std::atomic<void*>& slot : slots_) {
       void* no_mapping = nullptr;
-      if (place.compare_exchange_strong(no_mapping, memory, std::memory_order_release)) return true;
+      if (slot.compare_exchange_strong(no_mapping, memory, std::memory_order_release)) return true;
     }
     return false;
   }
@@ -36,7 +36,7 @@ class spare_mappings {
  private:
   static constexpr std::size_t limit = 8;
 
-  std::array<std::atomic<void*>, limit> places_{};
+  std::array<std::atomic<void*>, limit> slots_{};
 };
 
 }}}  // namespace motet::MOTET_ABI::detail

@@ -46,7 +46,7 @@ std::size_t colour(std::size_t index) {
   return index % 16 * 64;
 }
 
-constexpr std::size_t room_for_note = 64;
+constexpr std::size_t note_size = 64;
 
 /// Returns: the end of the mapping of a stack, which is a multiple of the stride long.
 std::byte* end_of(const stack& memory) {
@@ -86,16 +86,16 @@ void stack_pool::check_size(std::size_t size) {
   }
 }
 
-void stack_pool::make_room(std::size_t count) {
-  if (count <= room_) return;
+void stack_pool::reserve(std::size_t count) {
+  if (count <= capacity_) return;
   auto larger = std::make_unique_for_overwrite<free_stack[]>(2 * count);
   std::copy_n(free_.get(), free_count_, larger.get());
   free_ = std::move(larger);
-  room_ = 2 * count;
+  capacity_ = 2 * count;
 }
 
 void stack_pool::map_slab() {
-  make_room(mapped_count_ + stacks_in_slab_);
+  reserve(mapped_count_ + stacks_in_slab_);
   slabs_.reserve(slabs_.size() + 1);
   slabs_.push_back(map(stacks_in_slab_ * stride));
   mapped_count_ += stacks_in_slab_;
@@ -125,7 +125,7 @@ void stack_pool::guard_early() noexcept {
   unpromised_count_ -= static_cast<std::ptrdiff_t>(old_count - ready());
 }
 
-std::byte* stack_pool::place(std::size_t index) const noexcept {
+std::byte* stack_pool::stack_base(std::size_t index) const noexcept {
   return slabs_[index / stacks_in_slab_] + index % stacks_in_slab_ * stride;
 }
 
@@ -134,7 +134,8 @@ void stack_pool::guard_some() {
   const std::size_t batch_limit = best_guard() == guard_kind::protection ? 1 : 32;
   const std::size_t batch =
       std::min(batch_limit, stacks_in_slab_ - guarded_count_ % stacks_in_slab_);
-  const std::size_t guarded_count = install_guards(place(guarded_count_), stride, batch, guard);
+  const std::size_t guarded_count =
+      install_guards(stack_base(guarded_count_), stride, batch, guard);
   mappings_ += guarded_count;
   guarded_count_ += batch;
   if (guarded_count > 0 && !guards_are_early_) guard_early();
@@ -158,10 +159,9 @@ void stack_pool::guard_some_surely() noexcept {
 }
 
 stack stack_pool::take_large(std::size_t size) {
-  const std::size_t strides = (size + colour(15) + room_for_note + guard + stride - 1) / stride;
+  const std::size_t strides = (size + colour(15) + note_size + guard + stride - 1) / stride;
   std::byte* base = map(strides * stride);
-  const stack result{base + guard,
-                     base + strides * stride - colour(next_colour_++) - room_for_note};
+  const stack result{base + guard, base + strides * stride - colour(next_colour_++) - note_size};
   try {
     const std::size_t mappings = install_guards(base, stride, 1, guard);
     ::new (&note_of(result)) note{valgrind::know_stack(result), mappings};
@@ -174,8 +174,8 @@ stack stack_pool::take_large(std::size_t size) {
 
 stack stack_pool::take_fresh() noexcept {
   if (handed_out_ == guarded_count_) guard_some_surely();
-  std::byte* base = place(handed_out_++);
-  const stack result{base + guard, base + stride - colour(next_colour_++) - room_for_note};
+  std::byte* base = stack_base(handed_out_++);
+  const stack result{base + guard, base + stride - colour(next_colour_++) - note_size};
   if (valgrind::watches()) ::new (&note_of(result)) note{valgrind::know_stack(result), 0};
   return result;
 }
@@ -188,9 +188,9 @@ void stack_pool::unmap_large(const stack& memory) noexcept {
 }
 
 void stack_pool::put_into_quarantine(const stack& memory) noexcept {
-  sealed& place = quarantine_[oldest_++ % quarantine_.size()];
-  const sealed released = place;
-  place = {memory, note_of(memory)};
+  sealed& slot = quarantine_[oldest_++ % quarantine_.size()];
+  const sealed released = slot;
+  slot = {memory, note_of(memory)};
   seal(memory.bottom, stride - guard);
   if (released.memory.bottom == nullptr) return;
   unseal(released.memory.bottom, stride - guard);

@@ -39,7 +39,7 @@ class stack_pool {
     promise();
     return take_promised();
   }
-  /// A stack of the default size is kept for a fiber, until take_promised() or take_back_promise().
+  /// A stack of the default size is kept for a fiber, until take_promised() or release_promise().
   /// Throws: stack_unavailable.
   void promise() {
     if (unpromised_count_ <= 0) [[unlikely]]
@@ -53,7 +53,7 @@ class stack_pool {
     if (free_count_ > most_in_cache) __builtin_prefetch(free_[free_count_ - ahead].top - 64, 1);
     return {last.bottom, last.top};
   }
-  void take_back_promise() noexcept { ++unpromised_count_; }
+  void release_promise() noexcept { ++unpromised_count_; }
   void give_back(const stack& memory) noexcept {
     if (memory.size() >= stride) {
       unmap_large(memory);
@@ -73,7 +73,7 @@ class stack_pool {
   /// Returns: how many of them have been used, and have not given their memory back.
   std::size_t resident() const noexcept { return handed_out_ - return_count_; }
   /// Gives the memory of some free stacks, those unused for longest, back to the kernel, if more
-  /// are free than `kept_warm`.
+  /// are free than `warm_count`.
   /// Returns: whether there is more memory to give back.
   bool trim() noexcept { return can_trim() && trim_some(); }
 
@@ -82,7 +82,7 @@ class stack_pool {
 
  private:
   /// Free stacks that keep their memory, some 2 MiB.
-  static constexpr std::size_t kept_warm = 256;
+  static constexpr std::size_t warm_count = 256;
   /// With more free stacks than this, the top of a stack that will be taken soon is prefetched.
   static constexpr std::size_t most_in_cache = 1024;
   static constexpr std::size_t ahead = 8;
@@ -111,22 +111,22 @@ class stack_pool {
   [[gnu::noinline]] stack take_fresh() noexcept;
   [[gnu::noinline]] stack take_large(std::size_t size);
   [[gnu::noinline]] void unmap_large(const stack& memory) noexcept;
-  bool can_trim() const noexcept { return return_count_ + kept_warm < free_count_; }
+  bool can_trim() const noexcept { return return_count_ + warm_count < free_count_; }
   [[gnu::noinline]] bool trim_some() noexcept;
   [[gnu::noinline]] void put_into_quarantine(const stack& memory) noexcept;
   [[gnu::noinline]] void make_more();
   void map_slab();
-  void make_room(std::size_t count);
+  void reserve(std::size_t count);
   void guard_some();
   void guard_some_surely() noexcept;
   void guard_early() noexcept;
   std::size_t ready() const noexcept;
-  std::byte* place(std::size_t index) const noexcept;
+  std::byte* stack_base(std::size_t index) const noexcept;
 
   const std::size_t stacks_in_slab_;
   std::vector<std::byte*> slabs_;
-  std::unique_ptr<free_stack[]> free_;  // has room for every pooled stack
-  std::size_t room_ = 0;                // how many stacks free_ has room for
+  std::unique_ptr<free_stack[]> free_;  // has a slot for every pooled stack
+  std::size_t capacity_ = 0;            // of free_, in stacks
   std::size_t free_count_ = 0;
   std::size_t return_count_ = 0;         // so many free stacks, from the front, have no memory
   std::ptrdiff_t unpromised_count_ = 0;  // free and ready stacks that are not promised

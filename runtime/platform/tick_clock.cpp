@@ -20,14 +20,14 @@ constexpr std::uint64_t spans_compared = 16;
 }  // namespace
 
 void tick_clock::anchor(std::uint64_t ticks_now, clock::time_point reading,
-                        std::uint64_t took) noexcept {
+                        std::uint64_t duration) noexcept {
   const std::uint64_t elapsed = ticks_now - anchor_ticks_;
   const bool is_comparable = trust_span_ > 0 && elapsed < spans_compared * trust_span_;
   const auto estimate = anchor_ + clock::duration((elapsed * scaled_rate_) >> rate_bits);
   anchor_ = reading;
   anchor_ticks_ = ticks_now;
   trust_span_ = 0;
-  if (unsteady_ || took >= a_moment) return;
+  if (unsteady_ || duration >= a_moment) return;
   // A counter that has stood still, as in a virtual machine that was moved, is not trusted again.
   if (is_comparable && estimate + 10us < reading) {
     unsteady_ = true;

@@ -17,15 +17,15 @@ class tick_clock {
   clock::time_point read(Read&& read_clock) noexcept {
     std::uint64_t begin = 0;
     clock::time_point reading;
-    std::uint64_t took = 0;
+    std::uint64_t duration = 0;
     // If the thread loses the processor in between, the two counts are far apart: it tries again.
     for (int tries = 0; tries < 3; ++tries) {
       begin = ticks();
       reading = read_clock();
-      took = ticks() - begin;
-      if (took < a_moment) break;
+      duration = ticks() - begin;
+      if (duration < a_moment) break;
     }
-    anchor(begin, reading, took);
+    anchor(begin, reading, duration);
     return reading;
   }
 
@@ -42,7 +42,7 @@ class tick_clock {
   static constexpr int rate_bits = 32;
   static constexpr std::uint64_t a_moment = 10'000;  // ticks
 
-  void anchor(std::uint64_t ticks_now, clock::time_point reading, std::uint64_t took) noexcept;
+  void anchor(std::uint64_t ticks_now, clock::time_point reading, std::uint64_t duration) noexcept;
   void measure(std::uint64_t ticks_now, clock::time_point reading) noexcept;
 
   clock::time_point latest(clock::time_point time) noexcept {

@@ -51,10 +51,10 @@ clock_reading read_clock_and_ticks(Read&& read_clock) noexcept {
   for (int tries = 0; tries < 8; ++tries) {
     const std::uint64_t begin = ticks();
     const auto time = read_clock();
-    const std::uint64_t took = ticks() - begin;
-    if (took >= fewest) continue;
-    fewest = took;
-    best = {time, begin + took / 2};
+    const std::uint64_t duration = ticks() - begin;
+    if (duration >= fewest) continue;
+    fewest = duration;
+    best = {time, begin + duration / 2};
   }
   return best;
 }

@@ -57,9 +57,9 @@ struct thread_counts {
 /// the directory's link count.
 /// Source: proc(5), /proc/self/task; Linux, fs/proc/base.c: its link count is 2 + threads.
 thread_counts count_threads() noexcept {
-  constexpr const char* place = "/proc/self/task";
+  constexpr const char* path = "/proc/self/task";
   thread_counts counts;
-  const std::unique_ptr<DIR, int (*)(DIR*)> threads(::opendir(place), &::closedir);
+  const std::unique_ptr<DIR, int (*)(DIR*)> threads(::opendir(path), &::closedir);
   if (threads == nullptr) return counts;
   while (const dirent* entry = ::readdir(threads.get())) {
     if (entry->d_name[0] == '.') continue;
@@ -67,7 +67,7 @@ thread_counts count_threads() noexcept {
     if (wakes_nobody(entry->d_name)) ++counts.workers;
   }
   struct stat status{};
-  counts.whole = ::stat(place, &status) == 0 && status.st_nlink == 2 + counts.threads;
+  counts.whole = ::stat(path, &status) == 0 && status.st_nlink == 2 + counts.threads;
   return counts;
 }
 
@@ -114,7 +114,7 @@ void notice_later(thread_state& thread, std::string line) {
 }  // namespace
 
 bool deadlock_detector::end_idle() noexcept {
-  const kept_errno errno_guard(thread_.error_number());
+  const saved_errno errno_guard(thread_.error_number());
   wait_record* wait = thread_.main_fiber().wait;
   if (wait != nullptr && wait->kind == wait_kind::idle_token &&
       thread_.resume(*wait, wake_reason::idle)) {

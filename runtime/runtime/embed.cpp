@@ -30,7 +30,7 @@ using namespace std::chrono_literals;
 using instant = clock::time_point;
 
 /// How long a loop's other sources wait at the most, unless a fiber does not switch.
-constexpr auto turn = 500us;
+constexpr auto time_slice = 500us;
 
 class outside_wait {
  public:
@@ -68,7 +68,7 @@ class outside_wait {
     std::uint64_t count = 0;
     [[maybe_unused]] const ssize_t size =
         ::read(home_.mail().wake_descriptor(), &count, sizeof count);
-    const instant end = clock::now() + turn;
+    const instant end = clock::now() + time_slice;
     do {
       {
         const detail::flag_guard look(home_.looks_aside);
@@ -84,7 +84,7 @@ class outside_wait {
     instant due = instant::min();
     if (!home_.any_runnable() && home_.mail().announce_sleep(false)) {
       const bool told = home_.kernel().wait_descriptor(due) >= 0;
-      if (!told) due = std::min(due, clock::now() + turn);
+      if (!told) due = std::min(due, clock::now() + time_slice);
       // Perhaps it has taken notice of what wakes the thread.
       if (home_.mail().filled()) due = instant::min();
       if (!home_.time.empty()) due = std::min(due, home_.time.end_of_sleep(due));

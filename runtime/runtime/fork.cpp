@@ -66,8 +66,8 @@ void thread_state::start_over() noexcept {
   kernel_ = std::move(fork_reserve_->kernel);
   fork_reserve_.reset();
   control_block& caller = *runner_;
-  const std::size_t room = timers::of_a_fiber + timers_of_scopes(caller.scopes);
-  time.start_over(*kernel_, caller, room);
+  const std::size_t timer_count = timers::of_a_fiber + timers_of_scopes(caller.scopes);
+  time.start_over(*kernel_, caller, timer_count);
   forget_others(caller);
   caller.interrupts |= interrupt_kernel;
   fresh.blocks = 1;

@@ -117,11 +117,11 @@ void start_runtime(const options& settings) {
 }
 
 /// Ends this thread's runtime; from then on `mark` stands in its place.
-/// Returns: the first failure that nobody was told of, if `leave_first`; on_unhandled gets the
+/// Returns: the first failure that nobody was told of, if `returns_first`; on_unhandled gets the
 /// rest.
-std::exception_ptr finish(std::uintptr_t mark, bool leave_first) noexcept {
+std::exception_ptr finish(std::uintptr_t mark, bool returns_first) noexcept {
   thread_state* thread = self();
-  const std::exception_ptr first = thread->end(leave_first);
+  const std::exception_ptr first = thread->end(returns_first);
   if (hooks.unobserve != nullptr) hooks.unobserve(*thread);
   set_self(reinterpret_cast<thread_core*>(mark));
   delete thread;
@@ -205,9 +205,9 @@ control_block& begin_session(const options& settings) {
   return self()->main_fiber();
 }
 
-std::exception_ptr end_session(control_block& main, bool leave_first) noexcept {
+std::exception_ptr end_session(control_block& main, bool returns_first) noexcept {
   come_home(main);
-  return finish(0, leave_first);
+  return finish(0, returns_first);
 }
 
 session::session(const options& settings) : main_(&begin_session(settings)) {}

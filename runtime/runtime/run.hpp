@@ -17,7 +17,7 @@ class thread_state;
 
 thread_core& begin_runtime();
 control_block& begin_session(const options& settings);
-std::exception_ptr end_session(control_block& main, bool leave_first) noexcept;
+std::exception_ptr end_session(control_block& main, bool returns_first) noexcept;
 
 // runtime/fork.cpp
 

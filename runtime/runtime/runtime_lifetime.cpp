@@ -32,7 +32,7 @@ void end_locals(control_block& fiber) noexcept {
 const char* thread_state::in_use() const noexcept {
   if (calls_main) return "this thread is in run(), or in the function of a motet::thread";
   if (foreign) return "this is a visit to a foreign thread";
-  if (!may_leave()) return "the call is within a no_switch_guard";
+  if (!may_switch()) return "the call is within a no_switch_guard";
   if (living_count_ > 0) return "fibers that were spun before are not over";
   if (main_->scopes != nullptr) return "the call is within a time limit, or another scope";
   if (anything_pending()) return "operations or timers are pending";
@@ -57,7 +57,7 @@ void thread_state::close_mail() noexcept {
 }
 
 /// In builds for tests: no runtime may end with a fiber, a timer or an operation left.
-void thread_state::check_nothing_left() const noexcept {
+void thread_state::check_nothing_remains() const noexcept {
   const std::size_t count = store.timers_of_blocks();
   if (living_count_ == 0 && !anything_pending() && time.empty() && time.reserved() == count) return;
   std::fprintf(stderr, "motet: at the end %zu fibers, %zu timers of %zu, %zu pending are left\n",
@@ -65,7 +65,7 @@ void thread_state::check_nothing_left() const noexcept {
   std::abort();
 }
 
-std::exception_ptr thread_state::end(bool leave_first) noexcept {
+std::exception_ptr thread_state::end(bool returns_first) noexcept {
   const bool of_thread = main_->ended_by != outcome::none;  // a function has decided that
   main_->ending = true;
   if (!of_thread) main_->ended_by = outcome::value;
@@ -82,7 +82,7 @@ std::exception_ptr thread_state::end(bool leave_first) noexcept {
   std::exception_ptr first;
   if (of_thread) {
     inherit_failure(*main_);
-  } else if (leave_first) {
+  } else if (returns_first) {
     first = next_failure(*main_);
   }
   give_up_failures(*main_);
@@ -92,7 +92,7 @@ std::exception_ptr thread_state::end(bool leave_first) noexcept {
   close_mail();
   end_locals(*main_);  // what was made by destructors since
   end_children(*main_);
-  if constexpr (faults::enabled) check_nothing_left();
+  if constexpr (faults::enabled) check_nothing_remains();
   main_->state.store(fiber_state::dead, std::memory_order_release);  // a destructor may have waited
   return first;
 }
@@ -104,7 +104,7 @@ void thread_state::end_others() noexcept {
   take_no_more_jobs(*this);
   if (&caller != main_) {
     leave_family(caller);
-    leave_out_main();
+    exclude_main();
   }
   const cancel_reason exits = asked_here("the process exits");
   for (control_block* fiber = fibers_.front(); fiber != nullptr; fiber = fibers_.next(*fiber)) {
@@ -122,8 +122,8 @@ void thread_state::end_others() noexcept {
 
 /// Another fiber has called exit(): the main one's frames are left as they are, and it never runs
 /// again.
-void thread_state::leave_out_main() noexcept {
-  main_left_out_ = true;
+void thread_state::exclude_main() noexcept {
+  main_excluded_ = true;
   if (main_->wait != nullptr) main_->wait->claim(wake_reason::idle);
   if (main_->state.load(std::memory_order_relaxed) == fiber_state::runnable) queue_.remove(*main_);
 }

@@ -123,8 +123,8 @@ void refuse_to_select_nothing() {
   throw std::invalid_argument("select(): no branch is enabled");
 }
 
-select_branch& take_one(std::span<select_branch*> branches, bool as_they_are,
-                        const char* description) {
+select_branch& select_one(std::span<select_branch*> branches, bool as_they_are,
+                          const char* description) {
   thread_state& thread = here();
   thread.deliver();
   if (branches.empty()) refuse_to_select_nothing();
@@ -135,8 +135,8 @@ select_branch& take_one(std::span<select_branch*> branches, bool as_they_are,
   }
 }
 
-select_branch& take_one_of(std::vector<select_branch*>& branches, bool as_they_are) {
-  return take_one(std::span(branches), as_they_are, "select");
+select_branch& select_one_of(std::vector<select_branch*>& branches, bool as_they_are) {
+  return select_one(std::span(branches), as_they_are, "select");
 }
 
 // A descriptor.

@@ -51,10 +51,10 @@ struct initialization {
 constinit std::mutex table;  // guards the list and the counts of users
 constinit initialization* first = nullptr;
 
-initialization** place_of(const void* flag) noexcept {
-  initialization** place = &first;
-  while (*place != nullptr && (*place)->flag != flag) place = &(*place)->next;
-  return place;
+initialization** link_of(const void* flag) noexcept {
+  initialization** link = &first;
+  while (*link != nullptr && (*link)->flag != flag) link = &(*link)->next;
+  return link;
 }
 
 void drop(initialization& entry) noexcept {
@@ -79,10 +79,10 @@ void note_end(const void* flag) noexcept {
   initialization* record = nullptr;
   {
     const std::lock_guard guard(table);
-    initialization** place = place_of(flag);
-    record = *place;
+    initialization** link = link_of(flag);
+    record = *link;
     if (record == nullptr) return;
-    *place = record->next;
+    *link = record->next;
   }
   record->completion.set();
   drop(*record);
@@ -92,7 +92,7 @@ void note_end(const void* flag) noexcept {
 ///          which the real functions report.
 initialization* used_by_another(const void* flag, const control_block& fiber) noexcept {
   const std::lock_guard guard(table);
-  initialization* entry = *place_of(flag);
+  initialization* entry = *link_of(flag);
   if (entry == nullptr || entry->owner == &fiber) return nullptr;
   ++entry->users;
   return entry;
@@ -187,24 +187,24 @@ struct real_functions {
 
 /// At namespace scope: a function-local static would need a guard.
 std::atomic<bool> looked_up{false};
-alignas(real_functions) unsigned char place[sizeof(real_functions)];
+alignas(real_functions) unsigned char storage[sizeof(real_functions)];
 
 [[gnu::constructor(101)]] const real_functions& real_ones() noexcept {
   if (!looked_up.load(std::memory_order_acquire)) {
-    ::new (static_cast<void*>(place)) real_functions;
+    ::new (static_cast<void*>(storage)) real_functions;
     looked_up.store(true, std::memory_order_release);
   }
-  return *std::launder(reinterpret_cast<const real_functions*>(place));
+  return *std::launder(reinterpret_cast<const real_functions*>(storage));
 }
 
 /// std::call_once leaves here what pthread_once is to call.
-class kept_callable {
+class saved_callable {
  public:
-  kept_callable() noexcept = default;
-  kept_callable(const kept_callable&) = delete;
-  kept_callable& operator=(const kept_callable&) = delete;
+  saved_callable() noexcept = default;
+  saved_callable(const saved_callable&) = delete;
+  saved_callable& operator=(const saved_callable&) = delete;
 #if defined(__GLIBCXX__) && defined(_GLIBCXX_HAVE_TLS)
-  ~kept_callable() {
+  ~saved_callable() {
     std::__once_callable = callable_;
     std::__once_call = call_;
   }
@@ -213,7 +213,7 @@ class kept_callable {
   void* callable_ = std::__once_callable;
   void (*call_)() = std::__once_call;
 #else
-  ~kept_callable() {}
+  ~saved_callable() {}
 #endif
 };
 
@@ -273,7 +273,7 @@ extern "C" [[gnu::weak, gnu::visibility("default")]] int pthread_once(pthread_on
   if (motet::detail::is_over(*flag) || motet::detail::self() == nullptr)
     return real.once(flag, initialize);
   {
-    const motet::detail::kept_callable handler_guard;
+    const motet::detail::saved_callable handler_guard;
     motet::detail::await_others(flag);
   }
   const motet::detail::ends_initialization noted(flag);

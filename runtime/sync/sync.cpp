@@ -52,7 +52,7 @@ void refuse_empty_end() {
   throw std::logic_error("channel: the sender or receiver has no channel");
 }
 
-void refuse_to_keep_nothing() {
+void refuse_zero_capacity() {
   throw std::invalid_argument("broadcast: the capacity must be at least 1");
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // See timeslice_lock.hpp. The holder that gives the lock up writes the next holder: no waiter
-// overtakes another, and each turn takes one wake. There is no thread that watches for stalls: the
+// overtakes another, and each slice takes one wake. There is no thread that watches for stalls: the
 // first in line waits with a time limit.
 #include <motet/detail/platform/process.hpp>
 #include <motet/sync/mutex.hpp>
@@ -37,9 +37,9 @@ struct timeslice_lock::wait_node {
   const std::uintptr_t mark;
   const clock::time_point start = clock::now();
   wait_node* next = nullptr;
-  bool has_turn = false;
+  bool owns_lock = false;
   bool refused = false;
-  detail::remote_wait turn{"its turn with a timeslice_lock"};
+  detail::remote_wait ownership{"its turn with a timeslice_lock"};
 };
 
 timeslice_lock::timeslice_lock(detail::timespan quantum,
@@ -54,17 +54,17 @@ timeslice_lock::~timeslice_lock() {
   wait_node* node = std::exchange(first_, nullptr);
   sharing_.unlock();
   while (node != nullptr) {
-    wait_node& turn_holder = *node;
+    wait_node& waiter = *node;
     node = node->next;
-    turn_holder.refused = true;
-    turn_holder.turn.end();
+    waiter.refused = true;
+    waiter.ownership.end();
   }
 }
 
-void timeslice_lock::take(std::uintptr_t mark) noexcept {
+void timeslice_lock::acquire(std::uintptr_t mark) noexcept {
   holder_.store(mark, std::memory_order_relaxed);
-  turn_began_ = detail::ticks();
-  ++turns_;
+  slice_began_ = detail::ticks();
+  ++slices_;
 }
 
 /// A forked child forgets the waiters of its parent, without a look at their frames, which may be
@@ -93,8 +93,8 @@ timeslice_lock::wait_node* timeslice_lock::choose_next() noexcept {
   }
   first_ = next->next;
   waiter_count_.store(waiter_count_.load(std::memory_order_relaxed) - 1, std::memory_order_relaxed);
-  take(next->mark);
-  next->has_turn = true;
+  acquire(next->mark);
+  next->owns_lock = true;
   ++statistics_.handovers;
   statistics_.longest_wait = std::max(statistics_.longest_wait, clock::now() - next->start);
   return next;
@@ -112,7 +112,7 @@ void timeslice_lock::lock() {
   sharing_.lock();
   const std::uintptr_t holder = holder_.load(std::memory_order_relaxed);
   if (holder == 0) {
-    take(me);
+    acquire(me);
     sharing_.unlock();
     return;
   }
@@ -123,14 +123,14 @@ void timeslice_lock::lock() {
   wait_node node(me);
   line_up(node);
   sharing_.unlock();
-  await_turn(node);
+  await_slice(node);
 }
 
 bool timeslice_lock::try_lock() {
   const std::uintptr_t me = detail::holder_mark(detail::self_core());
   const std::lock_guard lock(sharing_);
   if (holder_.load(std::memory_order_relaxed) != 0) return false;
-  take(me);
+  acquire(me);
   return true;
 }
 
@@ -139,13 +139,13 @@ void timeslice_lock::unlock() {
   sharing_.lock();
   wait_node* next = choose_next();
   sharing_.unlock();
-  if (next != nullptr) next->turn.end();
+  if (next != nullptr) next->ownership.end();
 }
 
 void timeslice_lock::yield_if_over() {
   detail::thread_core* thread = detail::self_core();
   check_held(thread);
-  if (detail::ticks() - turn_began_ < quantum_ticks_) return;
+  if (detail::ticks() - slice_began_ < quantum_ticks_) return;
   sharing_.lock();
   forget_gone();
   if (first_ == nullptr) {
@@ -157,8 +157,8 @@ void timeslice_lock::yield_if_over() {
   wait_node* next = choose_next();
   ++statistics_.forced;
   sharing_.unlock();
-  next->turn.end();
-  node.turn.await_end();
+  next->ownership.end();
+  node.ownership.await_end();
   if (node.refused) throw std::logic_error("timeslice_lock: destroyed while a fiber waited for it");
   if (thread != nullptr) thread->deliver();
 }
@@ -169,23 +169,23 @@ void timeslice_lock::lock_again() noexcept {
   const std::uintptr_t me = detail::holder_mark(detail::self_core());
   sharing_.lock();
   if (holder_.load(std::memory_order_relaxed) == 0) {
-    take(me);
+    acquire(me);
     sharing_.unlock();
     return;
   }
   wait_node node(me);
   line_up(node);
   sharing_.unlock();
-  node.turn.await_end();
+  node.ownership.await_end();
 }
 
-/// An interruption, or an exception of on_stall, gives up the place in line, and the turn if that
+/// An interruption, or an exception of on_stall, gives up the place in line, and the lock if that
 /// has just come.
-void timeslice_lock::await_turn(wait_node& node) {
+void timeslice_lock::await_slice(wait_node& node) {
   using detail::remote_wait;
   try {
     for (;;) {
-      const remote_wait::result result = node.turn.await_until(stalls_at(node));
+      const remote_wait::result result = node.ownership.await_until(stalls_at(node));
       if (result == remote_wait::result::over) break;
       if (result == remote_wait::result::interrupted) detail::throw_interruption();
       look_for_stall(node);
@@ -199,23 +199,23 @@ void timeslice_lock::await_turn(wait_node& node) {
 
 void timeslice_lock::leave_line(wait_node& node) noexcept {
   sharing_.lock();
-  wait_node** place = &first_;
+  wait_node** link = &first_;
   wait_node* predecessor = nullptr;
-  while (*place != nullptr && *place != &node) {
-    predecessor = *place;
-    place = &predecessor->next;
+  while (*link != nullptr && *link != &node) {
+    predecessor = *link;
+    link = &predecessor->next;
   }
-  const bool in_line = *place == &node;
+  const bool in_line = *link == &node;
   if (in_line) {
-    *place = node.next;
+    *link = node.next;
     if (last_ == &node) last_ = predecessor;
     waiter_count_.store(waiter_count_.load(std::memory_order_relaxed) - 1,
                         std::memory_order_relaxed);
   }
   sharing_.unlock();
   if (in_line) return;
-  node.turn.await_end();
-  if (node.has_turn) unlock();
+  node.ownership.await_end();
+  if (node.owns_lock) unlock();
 }
 
 /// Returns: when the first in line should look for a stall; never without on_stall.
@@ -223,9 +223,9 @@ clock::time_point timeslice_lock::stalls_at(const wait_node& node) const noexcep
   if (on_stall_ == nullptr) return clock::time_point::max();
   const clock::duration longest = quantum_ * quanta_of_a_stall;
   const std::lock_guard lock(sharing_);
-  const bool asks = first_ == &node && stalled_turn_ != turns_;
+  const bool asks = first_ == &node && stalled_slice_ != slices_;
   if (!asks) return detail::deadline_after(clock::now(), longest);
-  const std::uint64_t quanta = (detail::ticks() - turn_began_) / quantum_ticks_;
+  const std::uint64_t quanta = (detail::ticks() - slice_began_) / quantum_ticks_;
   const auto remaining =
       quanta < quanta_of_a_stall ? quanta_of_a_stall - static_cast<int>(quanta) : 0;
   return detail::deadline_after(clock::now(), quantum_ * remaining);
@@ -235,10 +235,10 @@ void timeslice_lock::look_for_stall(const wait_node& node) {
   std::uint64_t quanta = 0;
   {
     const std::lock_guard lock(sharing_);
-    if (first_ != &node || stalled_turn_ == turns_) return;
-    quanta = (detail::ticks() - turn_began_) / quantum_ticks_;
+    if (first_ != &node || stalled_slice_ == slices_) return;
+    quanta = (detail::ticks() - slice_began_) / quantum_ticks_;
     if (quanta < quanta_of_a_stall) return;
-    stalled_turn_ = turns_;
+    stalled_slice_ = slices_;
   }
   on_stall_(quantum_ * static_cast<clock::rep>(quanta));
 }

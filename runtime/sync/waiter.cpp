@@ -83,7 +83,7 @@ void throw_interruption() {
 
 void wait_node::await_detached() const noexcept {
   backoff delay;
-  while (place_.load(std::memory_order_acquire) == place::detaching) delay.wait();
+  while (membership_.load(std::memory_order_acquire) == membership::detaching) delay.wait();
 }
 
 /// A thread whose runtime has ended does not wait any more.
@@ -101,7 +101,7 @@ void waiter::notify_remotely() noexcept {
   }
   handle_post = [](post& item, thread_state& home) noexcept {
     auto& owner_waiter = static_cast<waiter&>(item);
-    if (!home.left_out(*owner_waiter.fiber)) owner_waiter.wake(home);
+    if (!home.is_excluded(*owner_waiter.fiber)) owner_waiter.wake(home);
   };
   note_post(*fiber);
   fiber->mail->push(*this);

@@ -32,9 +32,9 @@ constexpr std::size_t between_yields = 256;
 /// Nothing is allocated under the lock.
 /// Throws: std::bad_alloc, with the lock released.
 void make_room(item_queue<job_slot>& queue, std::unique_lock<shared_policy>& lock) {
-  while (queue.lacks_room()) {
+  while (queue.needs_chunk()) {
     lock.unlock();
-    auto room = item_queue<job_slot>::make_room();
+    auto room = item_queue<job_slot>::make_chunk();
     lock.lock();
     queue.add(std::move(room));
   }
@@ -53,8 +53,8 @@ void add(std::atomic<std::uint64_t>& number, std::uint64_t increment) noexcept {
 }  // namespace
 
 job_inbox::job_inbox() noexcept {
-  arrivals_.keep(kept_chunks);
-  queue_.keep(kept_chunks);
+  arrivals_.retain(kept_chunks);
+  queue_.retain(kept_chunks);
   wake_up_.inbox = this;
   wake_up_.handle_post = [](post& item, thread_state& home) noexcept {
     job_inbox& inbox = *static_cast<wake_up&>(item).inbox;
@@ -206,7 +206,7 @@ job_inbox::first job_inbox::front() noexcept {
 }
 
 bool job_inbox::pop(first::kind kind, std::optional<job_slot>& job) noexcept {
-  decltype(queue_)::room room;  // freed when the lock is free again
+  decltype(queue_)::chunk_pointer room;  // freed when the lock is free again
   bool uncovers = false;
   {
     const std::lock_guard lock(taking_);

@@ -147,7 +147,7 @@ void take_jobs(thread_state& home, std::shared_ptr<job_inbox> inbox) {
   inbox->open(home.mail());
   home.cleaner.spin([inbox] { start_jobs(*self(), *inbox); }, "motet's jobs");
   home.jobs.inbox = std::move(inbox);
-  home.jobs.taken = true;
+  home.jobs.in_use = true;
   ++worker_threads;
 }
 

@@ -38,28 +38,28 @@ bool submit(blocking_call& work) {
         "offload(): all threads wait for jobs that are offloaded in turn, or were "
         "abandoned to running jobs: this call would never end");
   }
-  if (work.room == offload_room::own) return false;
+  if (work.pool == offload_pool::own) return false;
   throw std::system_error(error, std::system_category(), "offload(): no thread could be created");
 }
 
 /// A call that waits for so long for a thread is no accident of the moment.
 constexpr std::chrono::seconds long_in_line{1};
 
-const char* calls_of(offload_room room) noexcept {
-  switch (room) {
-    case offload_room::own:
+const char* calls_of(offload_pool pool) noexcept {
+  switch (pool) {
+    case offload_pool::own:
       return "calls on files and processes";
-    case offload_room::names:
+    case offload_pool::names:
       return "look-ups of names";
-    case offload_room::calls:
+    case offload_pool::calls:
       break;
   }
   return "offloaded calls";
 }
 
-std::string text_of(const blocking_pool::congestion& news, offload_room room) {
+std::string text_of(const blocking_pool::congestion& news, offload_pool pool) {
   const auto longest = std::chrono::duration_cast<std::chrono::milliseconds>(news.longest);
-  std::string text = std::to_string(news.load.in_line) + " " + calls_of(room) +
+  std::string text = std::to_string(news.load.in_line) + " " + calls_of(pool) +
                      " have no thread: all " + std::to_string(news.load.threads) + " (limit " +
                      std::to_string(news.limit);
   if (news.abandoned_count > 0)
@@ -69,15 +69,15 @@ std::string text_of(const blocking_pool::congestion& news, offload_room room) {
     text += std::string(" from ") + news.site.file + ":" + std::to_string(news.site.line);
   }
   text += ", the oldest for " + std::to_string(longest.count()) + " ms";
-  if (room == offload_room::calls) text += "; options.offload_limit allows more";
+  if (pool == offload_pool::calls) text += "; options.offload_limit allows more";
   return text;
 }
 
 void give_notice(thread_state& thread, blocking_call& call, clock::duration stuck_for) noexcept {
-  const auto news = blocking_pool::take_news_of(call, stuck_for);
+  const auto news = blocking_pool::congestion_of(call, stuck_for);
   if (!news) return;
   try {
-    notice(thread.settings(), text_of(*news, call.room));
+    notice(thread.settings(), text_of(*news, call.pool));
   } catch (const std::bad_alloc&) {
     // A notice is no reason to fail.
   }
@@ -162,11 +162,11 @@ void owned_call::await_end(owned<owned_call>& call) {
   if (blocking_pool::withdraw(lent)) thread->throw_pending();
   std::stop_source stop = lent.stop_;
   phase state = phase::awaited;
-  blocking_pool::will_leave(lent);
+  blocking_pool::mark_abandoned(lent);
   race_point();
-  if (lent.phase_.compare_exchange_strong(state, phase::left)) {
+  if (lent.phase_.compare_exchange_strong(state, phase::abandoned)) {
     call.release();
-    blocking_pool::has_left();
+    blocking_pool::end_wait_of_caller();
     stop.request_stop();
     thread->throw_pending();
   }

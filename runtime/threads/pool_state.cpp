@@ -147,8 +147,8 @@ observed_queue queue_of(worker_load& owner, std::uint64_t starts, std::int64_t s
 }
 
 /// Returns: whether a job was stolen.
-bool take(worker_load& thief, worker_load& victim, job_inbox& inbox, stolen_jobs& loot,
-          std::int64_t limit) noexcept {
+bool steal(worker_load& thief, worker_load& victim, job_inbox& inbox, stolen_jobs& loot,
+           std::int64_t limit) noexcept {
   inbox.give_away(loot, static_cast<std::size_t>(limit));
   const auto jobs = static_cast<std::int64_t>(loot.count);
   thief.steal_balance.fetch_add(jobs);
@@ -177,7 +177,7 @@ observed_queue pool_state::steal_into(worker_load& thief, stolen_jobs& loot,
     const bool overdue = same_owner && present >= last.overdue_at;
     const bool waking = wakes_up(worker);
     const std::int64_t share = share_of(thief, worker, queue, overdue, waking);
-    if (share > 0 && take(thief, worker, *inbox, loot, share)) return {};
+    if (share > 0 && steal(thief, worker, *inbox, loot, share)) return {};
     if (overdue || queue <= most_jobs) continue;  // overdue: its jobs must stay
     most_jobs = queue;
     longest = same_owner ? last : queue_of(worker, starts, queue, waking, present);

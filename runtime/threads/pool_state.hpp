@@ -68,7 +68,7 @@ struct pool_state : std::enable_shared_from_this<pool_state> {
   const std::unique_ptr<worker_load[]> loads;
   std::vector<thread> threads;
   const options settings = options_here();  // of the workers
-  std::optional<semaphore> room;
+  std::optional<semaphore> slots;
   std::atomic<std::size_t> last_chosen{0};
   std::atomic<std::size_t> strands{0};
   std::atomic<bool> stopping{false};

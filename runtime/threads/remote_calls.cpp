@@ -129,7 +129,7 @@ handle spin_from_plain_thread(thread_link& target, owned_job item) {
 
 /// Called when the running fiber was interrupted while it waited for the remote fiber to begin:
 /// throws, unless that fiber has begun.
-void leave_unless_begun(request& spin_request, const fiber_ref& its_proxy, remote_wait& answer) {
+void withdraw_unless_begun(request& spin_request, const fiber_ref& its_proxy, remote_wait& answer) {
   const bool never_begins =
       spin_request.link == nullptr || spin_request.link->call_off_before_it_begins();
   if (never_begins) {
@@ -153,7 +153,7 @@ handle spin_there(const std::shared_ptr<thread_link>& target, remote_job* job) {
       spin({.name = "proxy"}, proxy_body(target, std::move(item), spin_request), job->site);
   cold(block_of(its_proxy)).is_proxy = true;
   spin_request->spinner = &answer;
-  if (!answer.await()) leave_unless_begun(*spin_request, its_proxy, answer);
+  if (!answer.await()) withdraw_unless_begun(*spin_request, its_proxy, answer);
   if (spin_request->refusal != nullptr) std::rethrow_exception(spin_request->refusal);
   return std::move(spin_request->fiber);
 }

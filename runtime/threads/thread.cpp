@@ -109,7 +109,7 @@ void leave(job_inbox& inbox, job_slot&& item) {
   if (inbox.push(std::move(item)) == job_inbox::pushed::refused) throw executor_stopped();
 }
 
-void leave(thread_link& link, job_slot&& item) {
+void deposit(thread_link& link, job_slot&& item) {
   leave(link.jobs, std::move(item));
 }
 
@@ -121,10 +121,10 @@ bool runs_here(const thread_link& link) noexcept {
 
 thread::thread(const options& settings, detail::local_list&& inherited_locals,
                detail::job_slot&& body) {
-  detail::leave_with(std::move(inherited_locals), std::move(body),
-                     [&](detail::job_slot&& function) {
-                       link_ = std::make_shared<detail::thread_link>(settings, std::move(function));
-                     });
+  detail::deposit_with(
+      std::move(inherited_locals), std::move(body), [&](detail::job_slot&& function) {
+        link_ = std::make_shared<detail::thread_link>(settings, std::move(function));
+      });
   detail::beginning_thread beginning{.link = link_};
   int error = detail::faults::next("pthread_create");
   if (error == 0)

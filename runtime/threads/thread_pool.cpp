@@ -43,7 +43,7 @@ std::exception_ptr failure_of_children(const worker_load& worker) noexcept {
   return first;
 }
 
-std::exception_ptr left_undone() noexcept {
+std::exception_ptr undone_error() noexcept {
   return made_exception<fiber_cancelled>("a job", "its pool was stopped");
 }
 
@@ -53,7 +53,7 @@ void note_failure(worker_load& worker, const std::exception_ptr& error) noexcept
 }
 
 /// While the worker does not rest, the last one to finish a job announces that when it begins to.
-void count_finished(worker_load& worker, bool has_room) noexcept {
+void count_finished(worker_load& worker, bool has_slot) noexcept {
   pool_state& pool = *worker.pool;
   // What the job captured may have gone elsewhere to be destroyed.
   if (self()->load != &worker) come_home(traveller_of(self()->running()));
@@ -64,14 +64,14 @@ void count_finished(worker_load& worker, bool has_room) noexcept {
     worker.completions.store(worker.completions.load(std::memory_order_relaxed) + 1,
                              std::memory_order_release);
   }
-  if (has_room && pool.room) pool.room->release();
+  if (has_slot && pool.slots) pool.slots->release();
 }
 
-void take_back(worker_load& worker, bool has_room) noexcept {
+void count_discarded(worker_load& worker, bool has_slot) noexcept {
   pool_state& pool = *worker.pool;
   worker.arrivals.fetch_sub(1);
   pool.announce_idle();
-  if (has_room && pool.room) pool.room->release();
+  if (has_slot && pool.slots) pool.slots->release();
 }
 
 void report_unhandled(const worker_load& worker, const std::exception_ptr& error) noexcept {
@@ -115,7 +115,7 @@ thread_pool::thread_pool(std::size_t workers, std::string_view name) {
 thread_pool::thread_pool(std::size_t workers, std::string_view name, std::size_t limit) {
   if (limit == 0) throw std::invalid_argument("thread_pool: the limit must be at least 1");
   start(workers, name);
-  state_->room.emplace(static_cast<std::ptrdiff_t>(limit));
+  state_->slots.emplace(static_cast<std::ptrdiff_t>(limit));
 }
 
 void thread_pool::start(std::size_t workers, std::string_view name) {
@@ -193,17 +193,17 @@ void thread_pool::refuse_to_wait_here() const {
   }
 }
 
-/// Throws: executor_stopped; a pending interruption for a fiber that waits for room.
+/// Throws: executor_stopped; a pending interruption for a fiber that waits for a slot.
 void thread_pool::enter() const {
   if (!in_this_process() || state_->stopping.load()) throw executor_stopped();
-  if (!state_->room) return;
-  state_->room->acquire();
+  if (!state_->slots) return;
+  state_->slots->acquire();
   check_entered(true);
 }
 
-void thread_pool::check_entered(bool has_room) const {
+void thread_pool::check_entered(bool has_slot) const {
   if (!state_->stopping.load()) return;
-  if (has_room && state_->room) state_->room->release();
+  if (has_slot && state_->slots) state_->slots->release();
   throw executor_stopped();
 }
 

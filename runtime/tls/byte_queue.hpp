@@ -19,21 +19,21 @@ class byte_queue {
   }
   std::size_t capacity() const noexcept { return capacity_; }
 
-  void take(std::size_t size) noexcept {
+  void consume(std::size_t size) noexcept {
     begin_ += size;
     if (empty()) begin_ = end_ = 0;
   }
 
-  /// Returns: the place behind what is held; bytes that are written there are held after added().
-  std::span<std::byte> room() noexcept { return {bytes_.get() + end_, capacity_ - end_}; }
+  /// Returns: the space behind what is held; bytes that are written there are held after added().
+  std::span<std::byte> space() noexcept { return {bytes_.get() + end_, capacity_ - end_}; }
   void added(std::size_t size) noexcept { end_ += size; }
 
   /// Returns: false, without effect, if memory is short.
   bool put(std::span<const std::byte> bytes) noexcept {
-    if (bytes.size() > room().size() && !reserve(std::max(end_ + bytes.size(), capacity_ * 2))) {
+    if (bytes.size() > space().size() && !reserve(std::max(end_ + bytes.size(), capacity_ * 2))) {
       return false;
     }
-    std::copy(bytes.begin(), bytes.end(), room().data());
+    std::copy(bytes.begin(), bytes.end(), space().data());
     added(bytes.size());
     return true;
   }

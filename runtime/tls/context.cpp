@@ -84,16 +84,16 @@ client_context::state::state(const client_options& options)
     throw std::bad_alloc();
   }
   SSL_CTX_set_session_cache_mode(ssl_context, SSL_SESS_CACHE_CLIENT | SSL_SESS_CACHE_NO_INTERNAL);
-  SSL_CTX_sess_set_new_cb(ssl_context, keep_session);
+  SSL_CTX_sess_set_new_cb(ssl_context, store_session);
   SSL_CTX_set_ex_data(ssl_context, 0, this);
 }
 
-void client_context::state::keep_sessions_as(SSL* connection, const std::string& host) noexcept {
+void client_context::state::store_sessions_as(SSL* connection, const std::string& host) noexcept {
   SSL_set_ex_data(connection, 0, const_cast<std::string*>(&host));
 }
 
 /// Returns: 1, which takes ownership of the session.
-int client_context::state::keep_session(SSL* connection, SSL_SESSION* new_session) noexcept {
+int client_context::state::store_session(SSL* connection, SSL_SESSION* new_session) noexcept {
   auto* self = static_cast<state*>(SSL_CTX_get_ex_data(SSL_get_SSL_CTX(connection), 0));
   const auto* host = static_cast<const std::string*>(SSL_get_ex_data(connection, 0));
   session owned_session(new_session);

@@ -30,10 +30,10 @@ class client_context::state {
   bool verifies() const noexcept { return verifies_; }
   sessions session_cache;
   /// `host` outlives the connection.
-  static void keep_sessions_as(SSL* connection, const std::string& host) noexcept;
+  static void store_sessions_as(SSL* connection, const std::string& host) noexcept;
 
  private:
-  static int keep_session(SSL* connection, SSL_SESSION* new_session) noexcept;
+  static int store_session(SSL* connection, SSL_SESSION* new_session) noexcept;
 
   const bool verifies_;
   context context_;

@@ -18,7 +18,7 @@ memory_bio& of(BIO* user) noexcept {
 }
 
 /// An empty queue means "try again". The end of the stream is reported by the stream below.
-int read_arrived(BIO* user, char* room, std::size_t size, std::size_t* count) noexcept {
+int read_arrived(BIO* user, char* buffer, std::size_t size, std::size_t* count) noexcept {
   byte_queue& input = of(user).input;
   BIO_clear_retry_flags(user);
   *count = std::min(size, input.held().size());
@@ -26,8 +26,8 @@ int read_arrived(BIO* user, char* room, std::size_t size, std::size_t* count) no
     BIO_set_retry_read(user);
     return 0;
   }
-  std::copy_n(input.held().data(), *count, reinterpret_cast<std::byte*>(room));
-  input.take(*count);
+  std::copy_n(input.held().data(), *count, reinterpret_cast<std::byte*>(buffer));
+  input.consume(*count);
   return 1;
 }
 

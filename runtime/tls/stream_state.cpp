@@ -85,7 +85,7 @@ void stream::state::be_client(std::shared_ptr<client_context::state> tls_context
     ERR_clear_error();
     throw std::invalid_argument("tls::stream::connect(): not a valid host name: '" + host_ + "'");
   }
-  client_context::state::keep_sessions_as(get(), host_);
+  client_context::state::store_sessions_as(get(), host_);
   const session old_session = client_->session_cache.take(host_);
   if (old_session != nullptr) SSL_set_session(get(), old_session.get());
   SSL_set_connect_state(get());
@@ -202,11 +202,11 @@ void stream::state::fetch(std::error_code& error) noexcept {
   }
   detail::direction_lock source(carrier_.input(), error);
   if (error) return;
-  const std::size_t size = source.read(input.room(), error);
+  const std::size_t size = source.read(input.space(), error);
   if (error) return;
   if (size == 0) failure_ = {make_error_code(errc::truncated), {}};
   input.added(size);
-  last_was_full_ = input.room().empty();
+  last_was_full_ = input.space().empty();
 }
 
 /// Sends all that is sealed. An interruption leaves the rest for the next call.
@@ -217,7 +217,7 @@ void stream::state::send(std::error_code& error) noexcept {
   while (!error) {
     if (in_flight_.empty()) in_flight_.swap(bio_.output);
     if (in_flight_.empty()) return;
-    in_flight_.take(target.write(in_flight_.held(), error));
+    in_flight_.consume(target.write(in_flight_.held(), error));
   }
   if (error != std::errc::operation_canceled) cannot_write_ = error;
 }

@@ -56,9 +56,9 @@ void note(const std::exception_ptr& error, const control_block& fiber) noexcept 
     void* object = object_of(error);
     const std::lock_guard guard(guarding);
     if (notes == nullptr) notes = new notebook;
-    const auto [place, first] = notes->try_emplace(object, std::move(fresh));
+    const auto [position, first] = notes->try_emplace(object, std::move(fresh));
     if (!first) return;
-    place->second.destroy = std::exchange(header_of(object).destroy, &forget_and_destroy);
+    position->second.destroy = std::exchange(header_of(object).destroy, &forget_and_destroy);
   } catch (const std::bad_alloc&) {
     // The exception goes on without an origin.
   }

@@ -9,8 +9,8 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 /// If the process records, copies the recording to FILE.CAUSE-N: for each cause at most one per
 /// second, and four in all, except for the signal. Blocks the thread while the disk writes.
-inline void take_snapshot(snapshot_cause cause) noexcept {
-  if (hooks.take_snapshot != nullptr) hooks.take_snapshot(cause);
+inline void save_snapshot(snapshot_cause cause) noexcept {
+  if (hooks.save_snapshot != nullptr) hooks.save_snapshot(cause);
 }
 
 }}}  // namespace motet::MOTET_ABI::detail

@@ -33,11 +33,11 @@ std::string label(std::uint64_t id, const std::string& name) {
 /// Returns: the origin of `error`, to be printed after its text; empty if it is not known.
 std::string whence(const std::exception_ptr& error) noexcept {
   try {
-    const std::optional<exception_origin> place = origin(error);
-    if (!place) return {};
-    return " (" + label(place->fiber, place->name) + ", spun at " + place->site.file + ':' +
-           std::to_string(place->site.line) +
-           (place->parent == 0 ? "" : " by " + label(place->parent, place->parent_name)) + ')';
+    const std::optional<exception_origin> source = origin(error);
+    if (!source) return {};
+    return " (" + label(source->fiber, source->name) + ", spun at " + source->site.file + ':' +
+           std::to_string(source->site.line) +
+           (source->parent == 0 ? "" : " by " + label(source->parent, source->parent_name)) + ')';
   } catch (const std::bad_alloc&) {
     return {};
   }
@@ -77,7 +77,7 @@ bool given_to_program(const options& settings, const std::exception_ptr& error) 
 
 void report_unhandled(const options& settings, const std::exception_ptr& error,
                       const char* line) noexcept {
-  take_snapshot(snapshot_cause::failure);
+  save_snapshot(snapshot_cause::failure);
   if (given_to_program(settings, error)) return;
   failed.store(true, std::memory_order_relaxed);
   try {

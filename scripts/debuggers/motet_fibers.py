@@ -11,7 +11,7 @@ MOST_FIELDS = 64
 FIELDS = ("roster", "place.thread", "place.runtime", "place.next", "thread.running", "thread.fibers", "block.size",
           "block.links", "id", "state", "wait", "named", "site.file", "site.line", "stack_pointer", "resume_at", "frame",
           "base", "wait.description", "wait.subject", "wait.target", "wait.kind", "slab.size", "slab.first",
-          "slab.blocks", "slab.cold_room", "cold.name")
+          "slab.blocks", "slab.cold_size", "cold.name")
 STATES = ("runnable", "running", "waiting", "dead")
 OBJECT, LOCK = 1, 2  # kinds of waits: runtime/include/motet/detail/core/wait_record.hpp
 NUMBER_BITS = 40  # of a fiber within its thread
@@ -72,7 +72,7 @@ class Motet:
         base = block & ~(self.at["slab.size"] - 1)
         index = (block - base - self.at["slab.first"]) // self.at["block.size"]
         part = (base + self.at["slab.first"] + self.at["block.size"] * self.at["slab.blocks"] +
-                index * self.at["slab.cold_room"])
+                index * self.at["slab.cold_size"])
         text, length = struct.unpack("<2Q", self.memory.bytes(part + self.at["cold.name"], 16))
         return self.memory.bytes(text, min(length, 1000)).decode(errors="replace")
 

@@ -75,7 +75,7 @@ class busy_worker {
  public:
   busy_worker() {
     offloading_.spin(
-        [this] { detail::offload_to(detail::offload_room::own, [this] { open_.wait(false); }); });
+        [this] { detail::offload_to(detail::offload_pool::own, [this] { open_.wait(false); }); });
     snooze();
   }
   busy_worker(const busy_worker&) = delete;

@@ -11,12 +11,13 @@
 using namespace motet;
 using net::endpoint;
 
-TEST_CASE("net::in_turns() alternates the addresses of two families", "[dns]") {
+TEST_CASE("net::interleaved_families() alternates the addresses of two families", "[dns]") {
   const auto ordered = [](std::initializer_list<const char*> texts) {
     std::vector<endpoint> endpoints;
     for (const char* text : texts) endpoints.push_back(endpoint::parse(text));
     std::string order;
-    for (const endpoint& entry : net::in_turns(endpoints)) order += entry.to_string() + " ";
+    for (const endpoint& entry : net::interleaved_families(endpoints))
+      order += entry.to_string() + " ";
     return order;
   };
   CHECK(ordered({"1.1.1.1:1"}) == "1.1.1.1:1 ");

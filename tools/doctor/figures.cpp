@@ -35,8 +35,9 @@ double best_of_rounds(int n, F round) {
   for (int rounds = 0; rounds < 3 || std::chrono::steady_clock::now() < end; ++rounds) {
     const auto start = std::chrono::steady_clock::now();
     round(n);
-    const std::chrono::duration<double, std::nano> took = std::chrono::steady_clock::now() - start;
-    best = std::min(best, took.count() / n);
+    const std::chrono::duration<double, std::nano> duration =
+        std::chrono::steady_clock::now() - start;
+    best = std::min(best, duration.count() / n);
   }
   return best;
 }
@@ -60,8 +61,9 @@ double of_a_new_fiber() {
   motet::group fibers;
   for (int i = 0; i < count; ++i) fibers.spin([] { motet::snooze(); });
   fibers.await_all();
-  const std::chrono::duration<double, std::nano> took = std::chrono::steady_clock::now() - start;
-  return took.count() / count;
+  const std::chrono::duration<double, std::nano> duration =
+      std::chrono::steady_clock::now() - start;
+  return duration.count() / count;
 }
 
 /// A byte back and forth, with a wait for each.

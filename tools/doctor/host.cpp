@@ -83,10 +83,10 @@ finding task_work() {
 bool has_guards() {
   constexpr int guard_install = 102;
   const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
-  void* place = ::mmap(nullptr, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (place == MAP_FAILED) return false;
-  const bool has = ::madvise(place, page, guard_install) == 0;
-  ::munmap(place, page);
+  void* mapping = ::mmap(nullptr, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (mapping == MAP_FAILED) return false;
+  const bool has = ::madvise(mapping, page, guard_install) == 0;
+  ::munmap(mapping, page);
   return has;
 }
 

@@ -14,7 +14,7 @@ namespace motet_trace {
 constexpr std::int64_t no_time = INT64_MIN;
 
 struct fiber_state {
-  std::uint64_t number = 0;      // 0: a free place
+  std::uint64_t number = 0;      // 0: a free slot
   std::uint64_t waker = 0;       // the id of the fiber that has woken it; 0: none
   std::size_t waker_thread = 0;  // which one
   std::int64_t waker_at = no_time;
@@ -34,42 +34,41 @@ struct fiber_state {
 
 class fiber_table {
  public:
-  fiber_table() : places_(64) {}
+  fiber_table() : slots_(64) {}
 
   fiber_state& of(std::uint64_t number) {
     if (number == 0) return scratch_ = {};  // of a broken record
-    if (2 * count_ >= places_.size()) grow();
-    fiber_state& place = place_of(number);
-    if (place.number == 0) {
-      place.number = number;
+    if (2 * count_ >= slots_.size()) grow();
+    fiber_state& slot = slot_of(number);
+    if (slot.number == 0) {
+      slot.number = number;
       ++count_;
     }
-    return place;
+    return slot;
   }
   template <typename F>
   void each(F f) const {
-    for (const fiber_state& place : places_) {
-      if (place.number != 0) f(place);
+    for (const fiber_state& slot : slots_) {
+      if (slot.number != 0) f(slot);
     }
   }
 
  private:
-  fiber_state& place_of(std::uint64_t number) {
-    const std::size_t mask = places_.size() - 1;
+  fiber_state& slot_of(std::uint64_t number) {
+    const std::size_t mask = slots_.size() - 1;
     std::size_t index = (number * 0x9e3779b97f4a7c15U >> 20) & mask;
-    while (places_[index].number != 0 && places_[index].number != number)
-      index = (index + 1) & mask;
-    return places_[index];
+    while (slots_[index].number != 0 && slots_[index].number != number) index = (index + 1) & mask;
+    return slots_[index];
   }
   void grow() {
-    std::vector<fiber_state> old(2 * places_.size());
-    old.swap(places_);
-    for (const fiber_state& place : old) {
-      if (place.number != 0) place_of(place.number) = place;
+    std::vector<fiber_state> old(2 * slots_.size());
+    old.swap(slots_);
+    for (const fiber_state& slot : old) {
+      if (slot.number != 0) slot_of(slot.number) = slot;
     }
   }
 
-  std::vector<fiber_state> places_;
+  std::vector<fiber_state> slots_;
   fiber_state scratch_;
   std::size_t count_ = 0;
 };

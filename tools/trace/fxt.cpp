@@ -107,7 +107,7 @@ void choose_thread(fxt_writer& writer, const timeline& history, std::size_t inde
   writer.word(history.threads()[index].thread);
 }
 
-void write_turn(fxt_writer& writer, const timeline& history, const turn& entry) {
+void write_slice(fxt_writer& writer, const timeline& history, const slice& entry) {
   const std::uint64_t category = writer.string("fiber"),
                       name = writer.string(history.kind_of(entry.fiber));
   const std::uint64_t ending_name = writer.string("then"), fiber = writer.string("fiber");
@@ -135,7 +135,7 @@ void write_fxt(const timeline& history, std::ostream& stream) {
   begin(writer, history);
   for (std::size_t i = 0; i < history.threads().size(); ++i) {
     choose_thread(writer, history, i);
-    for (const turn& entry : history.threads()[i].turns) write_turn(writer, history, entry);
+    for (const slice& entry : history.threads()[i].slices) write_slice(writer, history, entry);
     for (std::size_t id = 0; id < history.arrows().size(); ++id) {
       const arrow& link = history.arrows()[id];
       if (link.from_thread == i) write_end_of_arrow(writer, flow_begin, link.begin, id + 1);

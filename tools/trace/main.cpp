@@ -114,7 +114,7 @@ void tell(const arguments& settings) {
   if (!settings.svg.empty() || !settings.fxt.empty()) return;
   tell_summary(history, std::cout);
   tell_why_late(history, std::cout);
-  tell_longest_turns(history, std::cout);
+  tell_longest_slices(history, std::cout);
   tell_contention(history, std::cout);
   tell_waiting(history, std::cout);
 }

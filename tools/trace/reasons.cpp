@@ -18,34 +18,34 @@ namespace motet_trace {
 namespace {
 
 constexpr std::size_t most_told = 10;
-/// Less is no news, of a delay, a wait or a turn.
+/// Less is no news, of a delay, a wait or a slice.
 constexpr std::int64_t long_enough = 1'000'000;
 
 /// What had the thread while a fiber was late.
 struct blame {
-  std::size_t longest = 0;  // of the turns
+  std::size_t longest = 0;  // of the slices
   std::int64_t share = 0;   // of it, within the delay
-  std::size_t turns = 0;
+  std::size_t slices = 0;
 };
 
 std::optional<blame> blame_for(const thread_line& line, const delay& late) {
-  const auto& turns = line.turns;
-  auto position = std::partition_point(turns.begin(), turns.end(),
-                                       [&](const turn& entry) { return entry.end <= late.begin; });
+  const auto& slices = line.slices;
+  auto position = std::partition_point(slices.begin(), slices.end(),
+                                       [&](const slice& entry) { return entry.end <= late.begin; });
   blame result;
-  for (; position != turns.end() && position->begin < late.end; ++position) {
+  for (; position != slices.end() && position->begin < late.end; ++position) {
     const std::int64_t share =
         std::min(position->end, late.end) - std::max(position->begin, late.begin);
-    ++result.turns;
+    ++result.slices;
     if (share <= result.share) continue;
     result.share = share;
-    result.longest = static_cast<std::size_t>(position - turns.begin());
+    result.longest = static_cast<std::size_t>(position - slices.begin());
   }
-  if (result.turns == 0) return std::nullopt;
+  if (result.slices == 0) return std::nullopt;
   return result;
 }
 
-/// The delays for which one turn, or nobody in particular, is to blame.
+/// The delays for which one slice, or nobody in particular, is to blame.
 struct grievance {
   const thread_line* line;
   delay worst;
@@ -65,13 +65,13 @@ std::string sentence(const timeline& history, const grievance& complaint) {
   if (!complaint.cause) {
     text += "nothing else ran on its thread; the thread had no processor, or was told late";
   } else {
-    const turn& culprit = complaint.line->turns[complaint.cause->longest];
+    const slice& culprit = complaint.line->slices[complaint.cause->longest];
     text += how_it_was_late(complaint.worst);
     if (2 * complaint.cause->share >= complaint.worst.length()) {
       text += history.short_label(culprit.fiber, culprit.name) + ", which ran " +
               span(culprit.end - culprit.begin) + " without a switchpoint";
     } else {
-      text += counted(complaint.cause->turns, "turn") +
+      text += counted(complaint.cause->slices, "turn") +
               " of others, none of which was longer than " + span(complaint.cause->share);
     }
   }
@@ -90,7 +90,7 @@ std::vector<grievance> grievances_of(const thread_line& line) {
     const auto cause = blame_for(line, late);
     const bool one_is_to_blame = cause && 2 * cause->share >= late.length();
     const std::size_t culprit =
-        one_is_to_blame ? cause->longest : line.turns.size() + (cause ? 1 : 2);
+        one_is_to_blame ? cause->longest : line.slices.size() + (cause ? 1 : 2);
     const auto [position, is_new] = by_culprit.try_emplace(culprit, grievance{&line, late, cause});
     if (!is_new) ++position->second.repetitions;
   }
@@ -122,22 +122,24 @@ void tell_why_late(const timeline& history, std::ostream& output) {
        [&](const grievance& complaint) { return sentence(history, complaint); });
 }
 
-void tell_longest_turns(const timeline& history, std::ostream& output) {
-  struct long_turn {
+void tell_longest_slices(const timeline& history, std::ostream& output) {
+  struct long_slice {
     const thread_line* line;
-    const turn* entry;
+    const slice* entry;
   };
-  std::vector<long_turn> turns;
+  std::vector<long_slice> slices;
   for (const thread_line& line : history.threads()) {
-    for (const turn& entry : line.turns) {
-      if (entry.end - entry.begin >= long_enough) turns.push_back({&line, &entry});
+    for (const slice& entry : line.slices) {
+      if (entry.end - entry.begin >= long_enough) slices.push_back({&line, &entry});
     }
   }
-  const auto length = [](const long_turn& item) { return item.entry->end - item.entry->begin; };
-  const auto first = turns.begin() + static_cast<std::ptrdiff_t>(std::min(turns.size(), most_told));
-  std::partial_sort(turns.begin(), first, turns.end(),
-                    [&](const long_turn& a, const long_turn& b) { return length(a) > length(b); });
-  tell(output, "Longest turns, without a switchpoint", turns, [&](const long_turn& item) {
+  const auto length = [](const long_slice& item) { return item.entry->end - item.entry->begin; };
+  const auto first =
+      slices.begin() + static_cast<std::ptrdiff_t>(std::min(slices.size(), most_told));
+  std::partial_sort(
+      slices.begin(), first, slices.end(),
+      [&](const long_slice& a, const long_slice& b) { return length(a) > length(b); });
+  tell(output, "Longest turns, without a switchpoint", slices, [&](const long_slice& item) {
     const bool to_the_end = item.entry->ending == format::kind::none;
     return span(length(item)) + ": " + history.label(item.entry->fiber, item.entry->name) +
            ", on thread " + std::to_string(item.line->thread) + ", from " +

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // See svg.hpp. A column of pixels is as dark as the share of its time in which the fiber ran, so
-// that a million turns make no larger a picture than a hundred.
+// that a million slices make no larger a picture than a hundred.
 #include "svg.hpp"
 
 #include <algorithm>
@@ -53,7 +53,7 @@ class window {
           std::min<double>(last, i + 1) - std::max<double>(first, i);
   }
   std::int64_t at(int column) const { return begin_ + length_ / columns * column; }
-  bool shows(const turn& entry) const {
+  bool shows(const slice& entry) const {
     return entry.end > begin_ && entry.begin < begin_ + length_;
   }
 
@@ -89,7 +89,7 @@ struct row {
 
 std::vector<row> rows_of(const thread_line& line, const window& view) {
   std::unordered_map<std::uint64_t, std::int64_t> ran;
-  for (const turn& entry : line.turns) {
+  for (const slice& entry : line.slices) {
     if (view.shows(entry)) ran[entry.fiber] += entry.end - entry.begin;
   }
   std::vector<row> result;
@@ -111,7 +111,7 @@ struct doing {
 doing doing_of(const thread_line& line, std::uint64_t fiber, const window& view) {
   doing result;
   std::int64_t parked_at = no_time;
-  for (const turn& entry : line.turns) {
+  for (const slice& entry : line.slices) {
     if (entry.fiber != fiber) continue;
     if (parked_at != no_time) view.add(result.waits, parked_at, entry.begin);
     view.add(result.runs, entry.begin, entry.end);

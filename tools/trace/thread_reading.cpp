@@ -11,7 +11,7 @@ namespace {
 
 using format::kind;
 
-/// The number of a thread's longest delays to keep: one long turn may cause many.
+/// The number of a thread's longest delays to keep: one long slice may cause many.
 constexpr std::size_t most_delays = 4096;
 
 bool shorter(const delay& a, const delay& b) noexcept {
@@ -22,28 +22,28 @@ bool shorter(const delay& a, const delay& b) noexcept {
 
 void thread_reading::read() {
   line_.thread = ring_.thread;
-  line_.turns.reserve(ring_.size() / 2);
+  line_.slices.reserve(ring_.size() / 2);
   if (ring_.size() == 0) return;
   line_.begin = line_.end = ring_.at(0).time;
   for (std::size_t i = 0; i < ring_.size(); ++i) {
     record event = ring_.at(i);
     event.time = line_.end = std::max(event.time, line_.end);  // a broken one may go backwards
-    take(event);
+    process(event);
   }
-  if (runner_ != 0) end_turn(line_.end, kind::none, 0);
+  if (runner_ != 0) end_slice(line_.end, kind::none, 0);
   fibers_.each([&](const fiber_state& fiber) {
     if (fiber.parked_at != no_time) line_.waiters.push_back(fiber);
   });
 }
 
-void thread_reading::take(const record& event) {
+void thread_reading::process(const record& event) {
   switch (event.type) {
     case kind::park:
     case kind::snooze:
     case kind::end:
       return switch_from(event);
     case kind::run:
-      return begin_turn(event.number(), event.time);
+      return begin_slice(event.number(), event.time);
     case kind::subject:
     case kind::object:
     case kind::lock:
@@ -82,16 +82,16 @@ void thread_reading::take(const record& event) {
   }
 }
 
-void thread_reading::end_turn(std::int64_t time, kind ending, std::uint32_t wait_text) {
-  line_.turns.push_back({turn_from_, time, who_runs(), name_, wait_text, ending});
-  line_.run_time += time - turn_from_;
+void thread_reading::end_slice(std::int64_t time, kind ending, std::uint32_t wait_text) {
+  line_.slices.push_back({slice_from_, time, who_runs(), name_, wait_text, ending});
+  line_.run_time += time - slice_from_;
 }
 
 void thread_reading::switch_from(const record& event) {
   parked_fiber_ = 0;
   if (runner_ != 0) {
     const std::uint32_t wait_text = event.type == kind::park ? event.detail() : 0;
-    end_turn(event.time, event.type, wait_text);
+    end_slice(event.time, event.type, wait_text);
     fiber_state& fiber = fibers_.of(runner_);
     if (event.type == kind::park) {
       parked_fiber_ = runner_;
@@ -110,13 +110,13 @@ void thread_reading::switch_from(const record& event) {
     }
   }
   runner_ = guest_ = 0;
-  if (event.number() != 0) begin_turn(event.number(), event.time);
+  if (event.number() != 0) begin_slice(event.number(), event.time);
 }
 
-void thread_reading::begin_turn(std::uint64_t number, std::int64_t time) {
-  if (runner_ != 0) end_turn(time, kind::end, 0);  // it continues as another fiber
+void thread_reading::begin_slice(std::uint64_t number, std::int64_t time) {
+  if (runner_ != 0) end_slice(time, kind::end, 0);  // it continues as another fiber
   runner_ = number;
-  turn_from_ = time;
+  slice_from_ = time;
   fresh_ = true;
   fiber_state& fiber = fibers_.of(number);
   guest_ = fiber.guest;
@@ -210,22 +210,22 @@ void thread_reading::spin(const record& event) {
   note_waker(fiber, event.time);
 }
 
-/// The poll of a fiber that leaves is no part of the next one's turn.
+/// The poll of a fiber that leaves is no part of the next one's slice.
 void thread_reading::note_poll(const record& event) {
   ++line_.polls;
   const bool by_who_runs = event.number() != 0;
-  if (runner_ != 0 && fresh_ && !by_who_runs) turn_from_ = event.time;
+  if (runner_ != 0 && fresh_ && !by_who_runs) slice_from_ = event.time;
 }
 
-/// A traveller runs in the turn of the fiber whose body it is here.
+/// A traveller runs in the slice of the fiber whose body it is here.
 void thread_reading::come_or_go(const record& event) {
   const std::uint64_t guest = event.type == kind::arrive ? event.second : 0;
   if (runner_ == 0 || guest == guest_ || event.second == id_of(runner_)) return;
-  end_turn(event.time, kind::leave, 0);
+  end_slice(event.time, kind::leave, 0);
   fiber_state& host = fibers_.of(runner_);
   host.guest = guest_ = guest;
   name_ = guest == 0 ? host.name : 0;
-  turn_from_ = event.time;
+  slice_from_ = event.time;
 }
 
 }  // namespace motet_trace

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What happened: for each thread the turns of its fibers, and how long they stood in line before
+// What happened: for each thread the slices of its fibers, and how long they stood in line before
 // these; which fibers had which names.
 #pragma once
 
@@ -16,7 +16,7 @@
 namespace motet_trace {
 
 /// A fiber runs from `begin` to `end`.
-struct turn {
+struct slice {
   std::int64_t begin;
   std::int64_t end;
   std::uint64_t fiber;      // its id
@@ -37,12 +37,12 @@ struct delay {
   std::int64_t length() const noexcept { return end - begin; }
 };
 
-/// From the turn of a fiber to a turn of the fiber that it has woken, or spun.
+/// From the slice of a fiber to a slice of the fiber that it has woken, or spun.
 struct arrow {
   std::size_t from_thread;
   std::int64_t begin;
   std::size_t to_thread;
-  std::int64_t end;  // where the turn begins
+  std::int64_t end;  // where the slice begins
 };
 
 /// Waits for one object, that fibers hand on.
@@ -61,7 +61,7 @@ struct thread_line {
   std::int64_t asleep = 0, run_time = 0;
   std::size_t sleeps = 0, polls = 0, spins = 0, ends = 0, interruptions = 0;
   std::vector<std::size_t> wakes = std::vector<std::size_t>(4);  // by cause
-  std::vector<turn> turns;
+  std::vector<slice> slices;
   std::vector<delay> delays;         // the longest ones, in no order
   std::vector<fiber_state> waiters;  // at the end
 };

@@ -145,12 +145,12 @@ std::size_t trace_reader::records() const noexcept {
   return total;
 }
 
-std::string_view trace_reader::text(std::uint32_t place) const noexcept {
+std::string_view trace_reader::text(std::uint32_t offset) const noexcept {
   std::uint16_t length = 0;
-  if (place == 0 || place + sizeof length > texts_.size()) return {};
-  std::memcpy(&length, texts_.data() + place, sizeof length);
-  if (length > format::longest_text || place + sizeof length + length > texts_.size()) return {};
-  return std::string_view(texts_).substr(place + sizeof length, length);
+  if (offset == 0 || offset + sizeof length > texts_.size()) return {};
+  std::memcpy(&length, texts_.data() + offset, sizeof length);
+  if (length > format::longest_text || offset + sizeof length + length > texts_.size()) return {};
+  return std::string_view(texts_).substr(offset + sizeof length, length);
 }
 
 }  // namespace motet_trace

@@ -55,7 +55,7 @@ class trace_reader {
   const std::vector<ring>& rings() const noexcept { return rings_; }
   std::size_t records() const noexcept;
   /// Returns: the text at that offset; empty if there is none.
-  std::string_view text(std::uint32_t place) const noexcept;
+  std::string_view text(std::uint32_t offset) const noexcept;
 
  private:
   std::uint64_t process_ = 0;

@@ -17,8 +17,8 @@ class thread_state;
 
 class counting {
  public:
-  /// `place`: the thread's, in the thread registry.
-  explicit counting(thread_counters& place) noexcept : numbers_(place) {}
+  /// `counters`: the thread's, in the thread registry.
+  explicit counting(thread_counters& counters) noexcept : numbers_(counters) {}
 
   bool on() const noexcept { return enabled_; }
   thread_counters& numbers() const noexcept { return numbers_; }

@@ -22,10 +22,10 @@ class queue_delay {
             thread_counters& counters) noexcept {
     const std::uint64_t distance = switches - begun_at_;
     if (measures_) {
-      if (distance >= places_) end(distance, counters);
+      if (distance >= target_distance_) end(distance, counters);
     } else if (distance >= one_in && runnable > 0) {
       begun_at_ = switches;
-      places_ = runnable - turn_++ % std::clamp<std::size_t>(fresh, 1, runnable);
+      target_distance_ = runnable - round_++ % std::clamp<std::size_t>(fresh, 1, runnable);
       ticks_ = ticks();
       measures_ = true;
     }
@@ -40,10 +40,10 @@ class queue_delay {
 
   void end(std::uint64_t distance, thread_counters& counters) noexcept;
 
-  std::uint64_t begun_at_ = 0;  // in switches
-  std::uint64_t places_ = 0;    // to go then
-  std::uint64_t ticks_ = 0;     // then
-  std::size_t turn_ = 0;
+  std::uint64_t begun_at_ = 0;         // in switches
+  std::uint64_t target_distance_ = 0;  // to go then
+  std::uint64_t ticks_ = 0;            // then
+  std::size_t round_ = 0;
   bool measures_ = false;
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // What a thread counts of itself, for stats(). The thread alone writes, with plain moves; any
-// thread reads. In the thread's place in the thread registry, which is never freed.
+// thread reads. In the thread's entry in the thread registry, which is never freed.
 #pragma once
 
 #include <array>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// How another thread leaves a request with a fiber.
+// How another thread sends a request to a fiber.
 #pragma once
 
 #include <motet/detail/base/race_point.hpp>

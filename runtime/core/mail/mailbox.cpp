@@ -99,13 +99,13 @@ bool mailbox::push(post& item) noexcept {
 }
 
 bool mailbox::push_locked(post& item) noexcept {
-  if (!leave(item)) return false;
+  if (!append(item)) return false;
   // Under the lock: the thread cannot end, and close the descriptor, before we are done with it.
   end_sleep();
   return true;
 }
 
-bool mailbox::leave(post& item) noexcept {
+bool mailbox::append(post& item) noexcept {
   if (closed_) return false;
   item.next = nullptr;
   *(first_ == nullptr ? &first_ : &last_->next) = &item;
@@ -122,7 +122,7 @@ bool mailbox::push_to_idle(post& item) noexcept {
   const std::lock_guard guard(lock_);
   rest expectation = rest::looking;
   const bool looked = !closed_ && resting_.compare_exchange_strong(expectation, rest::awake);
-  return leave(item) && (end_sleep() || looked);
+  return append(item) && (end_sleep() || looked);
 }
 
 bool mailbox::nudge() noexcept {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What other threads leave for a thread, and how they end its sleep: the inbox, the sleep flag and
+// What other threads post to a thread, and how they end its sleep: the inbox, the sleep flag and
 // the wake descriptor. Outlives its thread for as long as a control block refers to it.
 #pragma once
 
@@ -41,13 +41,13 @@ class mailbox : public tagged_link<struct mailboxes_tag> {
   bool closed() const noexcept { return closed_; }
 
   /// The byte that another thread reads to learn whether this one rests: 0 if it does not.
-  const std::uint8_t* rest_place() const noexcept {
+  const std::uint8_t* rest_address() const noexcept {
     return reinterpret_cast<const std::uint8_t*>(&resting_);
   }
 
   // The rest is for the thread itself.
   bool filled() const noexcept { return filled_.load(std::memory_order_acquire); }
-  /// Returns: everything that has been left, oldest first.
+  /// Returns: all posts, oldest first.
   post* take() noexcept;
   /// From here to awake() this thread, which has nothing to run, looks at filled() all the time.
   void announce_look() noexcept { resting_.store(rest::looking, std::memory_order_relaxed); }
@@ -64,7 +64,7 @@ class mailbox : public tagged_link<struct mailboxes_tag> {
   int wake_descriptor() const noexcept { return wake_descriptor_; }
   /// Throws: as the constructor.
   void open();
-  /// Returns: false, and stays open, if something has been left.
+  /// Returns: false, and stays open, if there are posts.
   bool close() noexcept;
 
   /// The thread it belongs, or belonged, to.
@@ -94,7 +94,7 @@ class mailbox : public tagged_link<struct mailboxes_tag> {
 
   enum class rest : std::uint8_t { awake, looking, asleep, idle };
 
-  bool leave(post& item) noexcept;
+  bool append(post& item) noexcept;
   bool end_sleep() noexcept;
   rest take_sleep() noexcept;
   void wake() noexcept;

@@ -15,7 +15,7 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 struct remote_requests : post {
   control_block* fiber = nullptr;
   bool queued = false;
-  /// How many kinds of request there are, and for each its place among them; 0: not asked for.
+  /// How many kinds of request there are, and for each its ordinal; 0: not asked for.
   std::uint8_t request_count = 0;
   std::uint8_t raise_at = 0;
   std::uint8_t cancel_at = 0;
@@ -46,15 +46,15 @@ struct remote_requests : post {
   }
 };
 
-static_assert(sizeof(remote_requests) <= block_slab::remote_room);
+static_assert(sizeof(remote_requests) <= block_slab::remote_size);
 
 /// The mailbox's lock must be held, or the fiber's thread have ended.
 inline remote_requests& requests_of(control_block& fiber) noexcept {
-  void* place = block_slab::beside(fiber, block_slab::remote, block_slab::remote_room);
+  void* storage = block_slab::beside(fiber, block_slab::remote, block_slab::remote_size);
   if (fiber.known_remotely.load(std::memory_order_relaxed)) {
-    return *static_cast<remote_requests*>(place);
+    return *static_cast<remote_requests*>(storage);
   }
-  auto* part = ::new (place) remote_requests;
+  auto* part = ::new (storage) remote_requests;
   part->fiber = &fiber;
   fiber.known_remotely.store(true, std::memory_order_relaxed);
   return *part;

@@ -30,7 +30,7 @@ void remote_wait::end() noexcept {
 }
 
 void remote_wait::come_home(thread_state& home) noexcept {
-  if (home.left_out(*fiber_)) return;
+  if (home.is_excluded(*fiber_)) return;
   finished_ = true;
   if (waited_for_) home.resume(wait_, wake_reason::handed);
 }

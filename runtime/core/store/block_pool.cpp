@@ -18,8 +18,8 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 namespace {
 
-/// At most this many blocks of a kept slab stay resident; a thread with more fibers gets memory for
-/// `many` at a time.
+/// At most this many blocks of a cached slab stay resident; a thread with more fibers gets memory
+/// for `many` at a time.
 constexpr std::size_t few = 16;
 constexpr std::size_t many = 128;
 
@@ -27,11 +27,11 @@ constexpr std::size_t many = 128;
 
 struct block_pool::slab {
   slab* next = nullptr;
-  std::atomic<std::size_t> blocks_in_use{0};  // from leave() on
+  std::atomic<std::size_t> blocks_in_use{0};  // from retire() on
   std::size_t first_fresh = 0;                // blocks that have been handed out, ever
   std::size_t backed_count = few;  // those that cause no more page faults, except the first few
 
-  std::byte* place(std::size_t index) noexcept {
+  std::byte* block_at(std::size_t index) noexcept {
     return reinterpret_cast<std::byte*>(this) + block_slab::first + index * sizeof(control_block);
   }
 };
@@ -71,11 +71,11 @@ void make_resident(std::byte* begin, std::byte* end) noexcept {
 
 }  // namespace
 
-static_assert(block_slab::remote + block_slab::remote_room * block_slab::blocks +
+static_assert(block_slab::remote + block_slab::remote_size * block_slab::blocks +
                   sizeof(control_block) * block_slab::blocks + block_slab::first <=
               block_slab::size);
 
-void block_pool::leave() noexcept {
+void block_pool::retire() noexcept {
   for (slab* entry = slabs_; entry != nullptr; entry = entry->next)
     entry->blocks_in_use = entry->first_fresh;
   while (unused_block* free_block = free_) {
@@ -104,7 +104,7 @@ block_pool::slab& block_pool::slab_of(void* block) noexcept {
 void block_pool::unmap(slab& block) noexcept {
   sanitizer::search_no_more(&block, block_slab::size);
   sanitizer::unpoison(&block, block_slab::size);
-  if (block.first_fresh <= few && spares.keep(&block)) return;
+  if (block.first_fresh <= few && spares.put(&block)) return;
   ::munmap(&block, block_slab::size);
 }
 
@@ -119,14 +119,14 @@ void block_pool::map_slab() {
 void block_pool::back_more(slab& target) noexcept {
   const std::size_t old_count = target.backed_count;
   target.backed_count = std::min(old_count + many, block_slab::blocks);
-  make_resident(target.place(old_count), target.place(target.backed_count));
+  make_resident(target.block_at(old_count), target.block_at(target.backed_count));
 }
 
 void* block_pool::take_new() {
   if (slabs_ == nullptr || slabs_->first_fresh == block_slab::blocks) map_slab();
   if (slabs_->first_fresh == slabs_->backed_count) back_more(*slabs_);
   ++slab_count_;
-  return slabs_->place(slabs_->first_fresh++);
+  return slabs_->block_at(slabs_->first_fresh++);
 }
 
 void block_pool::put_after_end(control_block& block) noexcept {

@@ -14,16 +14,16 @@ class block_pool {
   block_pool() = default;
   block_pool(const block_pool&) = delete;
   block_pool& operator=(const block_pool&) = delete;
-  ~block_pool() { leave(); }
+  ~block_pool() { retire(); }
 
   /// Whether a block has been put back that can be used again.
   bool has_used() const noexcept { return free_ != nullptr; }
-  /// Returns: room for a control_block.
+  /// Returns: memory for a control_block.
   void* take_used() noexcept {
-    void* place = free_;
-    sanitizer::unpoison(place, sizeof(control_block));
+    void* memory = free_;
+    sanitizer::unpoison(memory, sizeof(control_block));
     free_ = free_->next;
-    return place;
+    return memory;
   }
   /// The same.
   /// Throws: stack_unavailable.
@@ -38,7 +38,7 @@ class block_pool {
   }
 
   /// The thread ends. Under its mailbox's lock, like what follows.
-  void leave() noexcept;
+  void retire() noexcept;
   /// As put(), for a block whose thread has ended.
   [[gnu::noinline]] static void put_after_end(control_block& block) noexcept;
   /// In a forked child: all blocks but `main_block` are the parent's; their slabs stay as they are.

@@ -29,7 +29,7 @@ namespace {
 
 /// Destroys what a block that nobody refers to holds, but not its memory.
 void destroy_block(control_block& block) noexcept {
-  if (block.result != result_state::none) block.kind->destroy_result(result_place(block));
+  if (block.result != result_state::none) block.kind->destroy_result(result_storage(block));
   if (block.kind != nullptr && !block.kind->result_is_small) {
     ::operator delete(large_result_of(block), std::align_val_t(block.kind->result_alignment));
   }
@@ -40,7 +40,7 @@ void destroy_block(control_block& block) noexcept {
 
 }  // namespace
 
-void* fiber_store::room_for_new_block(timers& time) {
+void* fiber_store::memory_for_new_block(timers& time) {
   time.reserve(timers::of_a_fiber);
   try {
     return blocks_.take_new();
@@ -56,7 +56,7 @@ void unmake_fiber(control_block& fiber) noexcept {
     sanitizer::forget(fiber.resume_context.watched, fiber.runs_on.bottom, fiber.runs_on.size());
     stacks.give_back(fiber.runs_on);
   } else {
-    stacks.take_back_promise();
+    stacks.release_promise();
   }
   fiber.references = 1;
   release_last(fiber);

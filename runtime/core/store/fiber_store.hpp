@@ -38,15 +38,15 @@ class fiber_store {
 
   /// With the first use of a block comes room for the timers of its fibers.
   /// Throws: std::bad_alloc, stack_unavailable.
-  void* room_for_block(timers& time) {
-    return blocks_.has_used() ? blocks_.take_used() : room_for_new_block(time);
+  void* memory_for_block(timers& time) {
+    return blocks_.has_used() ? blocks_.take_used() : memory_for_new_block(time);
   }
   void free(control_block& block) noexcept;
-  /// Returns: for how many timers the blocks have room.
+  /// Returns: the capacity for timers that the blocks need.
   std::size_t timers_of_blocks() const noexcept { return blocks_.made() * timers::of_a_fiber; }
 
   /// The thread ends. Under its mailbox's lock.
-  void leave() noexcept { blocks_.leave(); }
+  void retire() noexcept { blocks_.retire(); }
   /// Called in a forked child.
   /// The stacks of the parent's other fibers stay promised, or in use, for ever.
   void abandon(control_block& caller) noexcept {
@@ -55,7 +55,7 @@ class fiber_store {
   }
 
  private:
-  [[gnu::noinline]] void* room_for_new_block(timers& time);
+  [[gnu::noinline]] void* memory_for_new_block(timers& time);
 
   block_pool blocks_;
   std::uint64_t first_id_;

@@ -43,7 +43,7 @@ inline control_block& thread_core::hand_on_for_good() noexcept {
     next.runs_on = std::exchange(dead_fiber.runs_on, stack());
     next.resume_context = dead_fiber.resume_context;
     install(next, dead_fiber);
-    stacks.take_back_promise();
+    stacks.release_promise();
     release_ended(dead_fiber);
     return next;
   }
@@ -57,7 +57,7 @@ inline control_block& thread_core::hand_on_for_good() noexcept {
   } else {
     retired_stack_ = old_stack;
   }
-  leave_context(next.resume_context);
+  load_context(next.resume_context);
 }
 
 }}}  // namespace motet::MOTET_ABI::detail

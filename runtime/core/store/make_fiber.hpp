@@ -12,17 +12,17 @@
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
-/// Returns: the highest place below `end` for an object of that size and alignment.
+/// Returns: the highest address below `end` for an object of that size and alignment.
 inline std::byte* aligned_below(std::byte* end, std::size_t size, std::size_t alignment) noexcept {
   const auto address = reinterpret_cast<std::uintptr_t>(end - size);
   return end - size - (address & (alignment - 1));
 }
 
-inline void make_room_for_result(control_block& block) {
+inline void allocate_result(control_block& block) {
   const body_kind& kind = *block.kind;
-  void*& place = large_result_of(block);
-  place = nullptr;
-  place = ::operator new(kind.result_size, std::align_val_t(kind.result_alignment));
+  void*& result = large_result_of(block);
+  result = nullptr;
+  result = ::operator new(kind.result_size, std::align_val_t(kind.result_alignment));
 }
 
 /// Lays the fiber's stack out below `top`.
@@ -49,14 +49,14 @@ inline control_block& make_fiber(thread_state& thread, family& parents, const bo
                                  call_site site, std::size_t stack_size) {
   if (stack_size != thread.settings().stack_size) stack_pool::check_size(stack_size);
   fiber_store& store = thread.store;
-  void* place = store.room_for_block(thread.time);
+  void* storage = store.memory_for_block(thread.time);
   constexpr int references = 2;  // of the handle, and of the thread until the fiber has ended
   control_block& block =
-      *::new (place) control_block(thread, thread.mail(), references, store.next_id(),
-                                   thread.reading(), &parents, parents.owner, &kind, site);
+      *::new (storage) control_block(thread, thread.mail(), references, store.next_id(),
+                                     thread.reading(), &parents, parents.owner, &kind, site);
   ++thread.mail().blocks;
   try {
-    if (!kind.result_is_small) make_room_for_result(block);
+    if (!kind.result_is_small) allocate_result(block);
     if (kind.is_small && stack_size <= stack_pool::default_size) {
       store.stacks.promise();
       block.body = small_body_of(block);

@@ -36,10 +36,10 @@ class reaper {
   /// Throws: std::bad_alloc.
   template <typename Body>
   void spin(Body&& body, const char* description) {
-    using kept = std::decay_t<Body>;
-    static_assert(std::is_nothrow_constructible_v<kept, Body>);
-    control_block& fiber = make(body_kind_of<kept, void>::kind, description);
-    ::new (fiber.body) kept(std::forward<Body>(body));
+    using stored_callable = std::decay_t<Body>;
+    static_assert(std::is_nothrow_constructible_v<stored_callable, Body>);
+    control_block& fiber = make(body_kind_of<stored_callable, void>::kind, description);
+    ::new (fiber.body) stored_callable(std::forward<Body>(body));
     start(fiber);
   }
 

@@ -39,12 +39,12 @@ class poll_schedule {
     runnable_at_poll_ = runnable;
   }
   // Where another thread looks for progress.
-  const std::size_t* switches_place() const noexcept { return &switches_; }
-  const std::uint64_t* polled_at_place() const noexcept { return &polled_at_; }
+  const std::size_t* switches_address() const noexcept { return &switches_; }
+  const std::uint64_t* polled_at_address() const noexcept { return &polled_at_; }
   /// Returns: the counter at the last poll.
   std::uint64_t polled_at() const noexcept { return polled_at_; }
   /// Returns: how many polls would have been due since the last one.
-  double polls_left_out() const noexcept {
+  double omitted_polls() const noexcept {
     return static_cast<double>(ticks() - polled_at_) / static_cast<double>(ticks_between_polls_);
   }
 

@@ -40,7 +40,7 @@ class timer_heap {
   void push(timer& item) noexcept { sift_up(size_++, entry_of(item)); }
 
   /// Drops all timers except those of `fiber`, without accessing them.
-  void keep_those_of(const control_block& fiber) noexcept {
+  void retain_only(const control_block& fiber) noexcept {
     const std::size_t old_size = std::exchange(size_, 0);
     for (std::size_t i = 0; i < old_size; ++i) {
       const entry item = entries_[i];
@@ -58,14 +58,14 @@ class timer_heap {
 
   /// Removes `item`, which must be in the queue.
   void remove(timer& item) noexcept {
-    const std::size_t hole = item.place;
-    item.place = timer::nowhere;
+    const std::size_t hole = item.index;
+    item.index = timer::nowhere;
     const entry last = entries_[--size_];
     if (hole != size_) restore(hole, last);
   }
 
   /// Moves `item`, which is in, to where its changed `due` belongs.
-  void update(timer& item) noexcept { restore(item.place, entry_of(item)); }
+  void update(timer& item) noexcept { restore(item.index, entry_of(item)); }
 
   /// Returns: whether `a` fires before `b`.
   static bool before(const timer& a, const timer& b) noexcept {
@@ -93,15 +93,15 @@ class timer_heap {
     return a.due != b.due ? a.due < b.due : a.item->order < b.item->order;
   }
 
-  void put(std::size_t place, const entry& item) noexcept {
-    entries_[place] = item;
-    item.item->place = place;
+  void put(std::size_t index, const entry& item) noexcept {
+    entries_[index] = item;
+    item.item->index = index;
   }
 
   /// The entry that fills a hole may have to move up as well as down.
   void restore(std::size_t hole, entry item) noexcept {
     sift_up(hole, item);
-    if (item.item->place == hole) sift_down(hole, item);
+    if (item.item->index == hole) sift_down(hole, item);
   }
 
   void sift_up(std::size_t hole, entry item) noexcept {
@@ -124,8 +124,8 @@ class timer_heap {
     put(hole, item);
   }
 
-  std::size_t smallest_child(std::size_t place) const noexcept {
-    const std::size_t first = place * arity + 1;
+  std::size_t smallest_child(std::size_t index) const noexcept {
+    const std::size_t first = index * arity + 1;
     std::size_t smallest = first;
     for (std::size_t child = first + 1; child < std::min(first + arity, size_); ++child) {
       if (before(entries_[child], entries_[smallest])) smallest = child;
@@ -186,9 +186,9 @@ class timer_queue {
   }
 
   /// Forgets all timers but those of `fiber`, without a look at them.
-  void keep_those_of(const control_block& fiber) noexcept {
-    young_.keep_those_of(fiber);
-    old_.keep_those_of(fiber);
+  void retain_only(const control_block& fiber) noexcept {
+    young_.retain_only(fiber);
+    old_.retain_only(fiber);
     size_ = young_.size() + old_.size();
   }
 

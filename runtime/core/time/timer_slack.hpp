@@ -24,7 +24,7 @@ class timer_slack {
     const bool soon = present - last_at_ <= close + 2 * limit_ && next.due - present <= close;
     in_a_row_ = soon && !is_among_last(next.fiber) ? in_a_row_ + 1 : 0;
     last_at_ = present;
-    last_[next_place_++ % last_.size()] = next.fiber;
+    last_[next_index_++ % last_.size()] = next.fiber;
     if (in_a_row_ < last_.size()) return std::min<clock::duration>(alone, limit_);
     return in_a_row_ < lasting_crowd ? std::min<clock::duration>(limit_, limit_ / 2 + alone)
                                      : limit_;
@@ -46,7 +46,7 @@ class timer_slack {
   /// The fibers whose timers ended the latest sleeps: one fiber that sleeps often is no crowd, nor
   /// are a few that alternate. The pointers are only compared, because a fiber may have ended.
   std::array<const control_block*, 8> last_{};
-  std::size_t next_place_ = 0;
+  std::size_t next_index_ = 0;
   clock::time_point last_at_{};
   unsigned in_a_row_ = 0;
 };

@@ -96,11 +96,12 @@ class timers {
   /// Each fiber has room for its sleep, the grace of its handlers, and terminate().
   static constexpr std::size_t of_a_fiber = 3;
 
-  /// In a forked child: only the timers of `caller` are left, which has room for `room` of them.
-  void start_over(backend& kernel, const control_block& caller, std::size_t room) noexcept {
+  /// In a forked child: the timers of `caller` remain, and `capacity` is the number of them
+  /// that it can have.
+  void start_over(backend& kernel, const control_block& caller, std::size_t capacity) noexcept {
     kernel_ = &kernel;
-    queue_.keep_those_of(caller);
-    reservations_ = room;
+    queue_.retain_only(caller);
+    reservations_ = capacity;
   }
 
  private:

@@ -50,14 +50,14 @@ void remove_credentials(client_request& request) {
 ///          which may disguise the host, is left to the caller. Source: RFC 9110, 4.2.4.
 /// Throws: bad_reply for a redirection from https to http.
 bool follow(const reply& answer, client_request& request) {
-  const std::string_view place = answer.header("location");
-  if (!is_redirection(answer.status()) || place.empty()) return false;
+  const std::string_view location = answer.header("location");
+  if (!is_redirection(answer.status()) || location.empty()) return false;
   const bool changes_method = becomes_get(answer.status(), request.method);
   if (request.streams() && !changes_method) return false;
   const std::string origin = request.target.origin();
   const bool was_secure = request.target.is_secure;
   try {
-    request.target = request.target.resolve(place);
+    request.target = request.target.resolve(location);
   } catch (const std::invalid_argument&) {
     return false;
   }
@@ -70,7 +70,7 @@ bool follow(const reply& answer, client_request& request) {
 
 /// A caller that knows how much body_from gives says so by a header.
 /// Throws: std::invalid_argument.
-void take_length(client_request& request) {
+void extract_length(client_request& request) {
   const std::optional<std::string_view> text = request.headers.find("content-length");
   if (!text.has_value()) return;
   if (!request.streams()) {
@@ -85,7 +85,7 @@ void take_length(client_request& request) {
 }
 
 /// A short body that comes soon is read, so that the connection can be used again.
-void leave(reply answer) {
+void drain(reply answer) {
   try {
     move_on_after(std::chrono::seconds(1), [&] {
       std::array<std::byte, 4096> scratch;
@@ -156,13 +156,13 @@ reply client::request(std::string_view method, std::string_view address,
     throw std::invalid_argument("request: TRACE must not have a body");
   }
   client_request request{std::string(method), url::parse(address), options.headers, &options};
-  take_length(request);
+  extract_length(request);
   const std::size_t limit = pool_->how().redirects;
   for (std::size_t moves = 0;; ++moves) {
     reply answer = ask(*pool_, request);
     if (limit == 0 || !follow(answer, request)) return answer;
     if (moves == limit) throw bad_reply("more than " + std::to_string(limit) + " redirects");
-    leave(std::move(answer));
+    drain(std::move(answer));
   }
 }
 

@@ -21,7 +21,7 @@ namespace {
 
 constexpr std::string_view idempotent[] = {"GET", "HEAD", "PUT", "DELETE", "OPTIONS", "TRACE"};
 
-void add_time_left(fields& headers) {
+void add_request_timeout(fields& headers) {
   const std::optional<clock::duration> remaining = time_left();
   if (!remaining.has_value() || headers.find("request-timeout").has_value()) return;
   const auto milliseconds = std::chrono::ceil<std::chrono::milliseconds>(*remaining).count();
@@ -32,7 +32,7 @@ void add_time_left(fields& headers) {
 
 std::string head_of(const client_request& request) {
   fields headers = request.headers;
-  add_time_left(headers);
+  add_request_timeout(headers);
   std::string head = request.method + ' ' + request.target.target + " HTTP/1.1\r\n";
   if (!headers.find("host").has_value()) head += "Host: " + request.target.host_field() + "\r\n";
   if (!headers.find("user-agent").has_value()) head += "User-Agent: motet\r\n";
@@ -69,8 +69,8 @@ std::string chunk_of(std::span<const std::byte> bytes) {
 }  // namespace
 
 bool client_request::is_long() const noexcept {
-  constexpr std::size_t taken_at_once = 16 * 1024;
-  return streams() || (with_body && options->body.size() > taken_at_once);
+  constexpr std::size_t longest_short_body = 16 * 1024;
+  return streams() || (with_body && options->body.size() > longest_short_body);
 }
 
 bool client_request::can_be_repeated() const noexcept {

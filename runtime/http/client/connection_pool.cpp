@@ -35,7 +35,7 @@ void client::pool::lease::close() noexcept {
   connection_.reset();
   if (host_ == nullptr) return;
   --host_->leases;
-  std::exchange(host_, nullptr)->places.release();
+  std::exchange(host_, nullptr)->slots.release();
 }
 
 void client::pool::lease::give_back() {
@@ -50,7 +50,7 @@ client::pool::lease client::pool::take(const url& target, bool fresh) {
       hosts_.try_emplace(target.origin(), options_.connections_per_host).first->second;
   ++target_host.leases;
   try {
-    target_host.places.acquire();
+    target_host.slots.acquire();
   } catch (...) {
     --target_host.leases;
     throw;

@@ -69,9 +69,9 @@ class client::pool {
 
  private:
   struct host {
-    explicit host(std::size_t maximum) : places(static_cast<std::ptrdiff_t>(maximum)) {}
+    explicit host(std::size_t maximum) : slots(static_cast<std::ptrdiff_t>(maximum)) {}
 
-    local::semaphore places;
+    local::semaphore slots;
     std::size_t leases = 0;  // held, and callers that wait for one
     std::list<std::unique_ptr<connection>>
         idle_connections;  // the one that was used last comes first

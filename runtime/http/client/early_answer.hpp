@@ -12,7 +12,7 @@
 
 namespace motet { inline namespace MOTET_ABI { namespace http {
 
-/// Takes the answer while the request is sent: a server may refuse it, and take no more of it, or
+/// Receives the answer while the request is sent: a server may refuse it, and take no more of it, or
 /// answer part by part. Source: RFC 9112, 9.5.
 template <typename Answer>
 class early_answer {
@@ -23,7 +23,7 @@ class early_answer {
   /// Returns: the error that stopped the transmission; null if all was sent.
   template <typename Send>
   std::exception_ptr while_sending(Send send) {
-    taker_ = tasks_.spin({.name = "answer", .transient = true}, [this] { take(); });
+    receiver_ = tasks_.spin({.name = "answer", .transient = true}, [this] { receive(); });
     std::exception_ptr failure;
     if (!move_on_when_stopped(refusal_.get_token(), [&] { failure = send(); })) {
       failure = std::make_exception_ptr(std::system_error(
@@ -34,18 +34,18 @@ class early_answer {
     return failure;
   }
 
-  /// Waits for the head. Returns: whether it came. Throws: as answer::take_head().
+  /// Waits for the head. Returns: whether it came. Throws: as answer::read_head().
   bool await() {
-    if (!taker_) return answer_.take_head(to_head_);
-    if (!came_ && !ended_) taker_.await();
+    if (!receiver_) return answer_.read_head(to_head_);
+    if (!came_ && !ended_) receiver_.await();
     if (failure_ != nullptr) std::rethrow_exception(failure_);
     return came_;
   }
 
  private:
-  void take() {
+  void receive() {
     try {
-      came_ = answer_.take_head(to_head_);
+      came_ = answer_.read_head(to_head_);
       if (came_ && answer_.head.status >= 300) {
         refusal_.request_stop();
       } else if (came_ && !is_sent_) {
@@ -59,9 +59,9 @@ class early_answer {
     ended_ = true;
   }
   void stop_reading() {
-    taker_.cancel();
+    receiver_.cancel();
     try {
-      taker_.await();
+      receiver_.await();
     } catch (const fiber_cancelled&) {  // the bytes read so far are kept
     }
   }
@@ -74,7 +74,7 @@ class early_answer {
   bool ended_ = false;
   std::exception_ptr failure_;
   group tasks_;
-  fiber_ref taker_;
+  fiber_ref receiver_;
 };
 
 }}}  // namespace motet::MOTET_ABI::http

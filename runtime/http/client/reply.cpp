@@ -22,7 +22,7 @@ constexpr std::uint64_t no_limit = std::numeric_limits<std::uint64_t>::max();
 
 }  // namespace
 
-bool reply::state::take_head(bool to_head) {
+bool reply::state::read_head(bool to_head) {
   do {
     const std::optional<std::string_view> text = lease_->input.until("\r\n\r\n", options_.head);
     if (!text.has_value()) return false;
@@ -62,11 +62,11 @@ void reply::state::read_ahead() {
   }
 }
 
-std::size_t reply::state::read(std::span<std::byte> room) {
+std::size_t reply::state::read(std::span<std::byte> buffer) {
   detail::here_core().deliver();
-  const std::size_t size = std::min(room.size(), ahead_.size() - offset_);
-  if (size == 0) return read_body(room);
-  std::memcpy(room.data(), ahead_.data() + offset_, size);
+  const std::size_t size = std::min(buffer.size(), ahead_.size() - offset_);
+  if (size == 0) return read_body(buffer);
+  std::memcpy(buffer.data(), ahead_.data() + offset_, size);
   offset_ += size;
   if (offset_ == ahead_.size()) {
     ahead_ = std::string();
@@ -75,10 +75,10 @@ std::size_t reply::state::read(std::span<std::byte> room) {
   return size;
 }
 
-std::size_t reply::state::read_body(std::span<std::byte> room) {
+std::size_t reply::state::read_body(std::span<std::byte> buffer) {
   if (body_.ended()) return 0;
   try {
-    const std::size_t size = body_.read(room);
+    const std::size_t size = body_.read(buffer);
     settle();
     return size;
   } catch (const status_error& error) {
@@ -136,8 +136,8 @@ std::optional<std::uint64_t> reply::length() const noexcept {
   return state_->head.length;
 }
 
-std::size_t reply::read(std::span<std::byte> room) {
-  return state_->read(room);
+std::size_t reply::read(std::span<std::byte> buffer) {
+  return state_->read(buffer);
 }
 
 std::string reply::text() {

@@ -22,14 +22,14 @@ class reply::state {
 
   /// Waits for the head of the response; the request may not have been sent completely yet.
   /// Returns: false if the connection ended before the first byte of a head.
-  bool take_head(bool to_head);
+  bool read_head(bool to_head);
   /// Buffers the body for read() as it arrives, up to the limit of text().
   void read_ahead();
   /// `reusable`: the connection may be used for another request, because this one was sent
   /// completely and the caller has not asked to close it.
   void end_sending(bool reusable);
   /// As reply's.
-  std::size_t read(std::span<std::byte> room);
+  std::size_t read(std::span<std::byte> buffer);
   std::string text();
 
   message_head head;
@@ -37,7 +37,7 @@ class reply::state {
 
  private:
   void begin_body(bool to_head);
-  std::size_t read_body(std::span<std::byte> room);
+  std::size_t read_body(std::span<std::byte> buffer);
   void settle();
 
   client::pool::lease lease_;

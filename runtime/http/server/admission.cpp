@@ -33,7 +33,7 @@ bool admission::refuses(clock::duration delay) const noexcept {
   return has_work && delay > limit(clock::now());
 }
 
-bool admission::refuses_at_turn(clock::duration delay) noexcept {
+bool admission::refuses_at_start(clock::duration delay) noexcept {
   const clock::time_point present = clock::now();
   if (delay <= limit_) short_at_ = present;
   return in_line_ > 0 && delay > limit(present);
@@ -46,12 +46,12 @@ clock::duration admission::limit(clock::time_point present) const noexcept {
 
 /// Polls first, if a poll is due: requests that have arrived are decided on as well.
 void admission::in_service::let_others_be_decided() {
-  struct place_in_line {
-    explicit place_in_line(int& count) noexcept : line(count) { ++line; }
-    ~place_in_line() { --line; }
+  struct line_count_guard {
+    explicit line_count_guard(int& count) noexcept : line(count) { ++line; }
+    ~line_count_guard() { --line; }
     int& line;
   };
-  const place_in_line place(door_.in_line_);
+  const line_count_guard guard(door_.in_line_);
   checkpoint();
   if (detail::here().any_runnable()) snooze();
 }

@@ -13,7 +13,7 @@ namespace motet { inline namespace MOTET_ABI { namespace http {
 /// the queue has recently been short, to absorb a burst; and short if the queue has not been short
 /// for a while, because then it will not drain by itself. A request that has already waited longer
 /// when the thread reads it is refused immediately; all arrived requests are checked before a
-/// handler runs. The others queue, and are refused at their turn if they have waited too long by
+/// handler runs. The others queue, and are refused at their start if they have waited too long by
 /// then. The last one is always admitted, so the thread never idles. Source: RFC 8289 (CoDel); B.
 /// Maurer, "Fail at Scale", ACM Queue 13, 8 (2015).
 class admission {
@@ -40,7 +40,7 @@ class admission {
 
   // `delay`: since the request came. They return whether it is to be refused.
   bool refuses(clock::duration delay) const noexcept;
-  bool refuses_at_turn(clock::duration delay) noexcept;
+  bool refuses_at_start(clock::duration delay) noexcept;
 
  private:
   clock::duration limit(clock::time_point present) const noexcept;

@@ -101,9 +101,9 @@ using cached_files = std::unordered_map<std::string, std::shared_ptr<const cache
 }  // namespace
 
 std::shared_ptr<const cached_file> cached_file::at(const std::string& path) {
-  if (const auto place = files_of_thread().find(path); place != files_of_thread().end()) {
-    if (is_at(path, place->second->status)) return place->second;
-    files_of_thread().erase(place);
+  if (const auto entry = files_of_thread().find(path); entry != files_of_thread().end()) {
+    if (is_at(path, entry->second->status)) return entry->second;
+    files_of_thread().erase(entry);
   }
   auto entry = std::make_shared<cached_file>();
   entry->file = open_to_read(path);

@@ -98,7 +98,7 @@ std::optional<std::time_t> read_preferred(std::string_view text) noexcept {
 /// "Sunday, 06-Nov-94 08:49:37 GMT": a year more than 50 years ahead belongs to the previous
 /// century.
 std::optional<std::time_t> read_rfc_850(std::string_view text) noexcept {
-  take_before(text, ',');
+  split_before(text, ',');
   if (!is_like(text, " dd-aaa-dd dd:dd:dd GMT")) return std::nullopt;
   const std::time_t seconds = std::time(nullptr);
   std::tm present{};

@@ -69,10 +69,10 @@ std::string_view kind_of(std::string_view path) noexcept {
 
 /// Cached data is read immediately, which is the common case; else another thread, or a ring,
 /// waits.
-std::size_t read_at(const fd& file, std::span<std::byte> room, off_t begin) {
-  const iovec part{room.data(), room.size()};
+std::size_t read_at(const fd& file, std::span<std::byte> buffer, off_t begin) {
+  const iovec part{buffer.data(), buffer.size()};
   const ssize_t size = ::preadv2(file.get(), &part, 1, begin, RWF_NOWAIT);
-  return size > 0 ? static_cast<std::size_t>(size) : io::pread(file.get(), room, begin);
+  return size > 0 ? static_cast<std::size_t>(size) : io::pread(file.get(), buffer, begin);
 }
 
 enum class comparison { strong, weak };
@@ -87,7 +87,7 @@ bool are_same(std::string_view first, std::string_view second, comparison streng
 
 bool lists(std::string_view tags, std::string_view tag, comparison strength) noexcept {
   while (!tags.empty()) {
-    const std::string_view entry = trimmed(take_before(tags, ','));
+    const std::string_view entry = trimmed(split_before(tags, ','));
     if (entry == "*" || are_same(entry, tag, strength)) return true;
   }
   return false;
@@ -152,7 +152,7 @@ struct byte_range {
 
 /// Returns: std::nullopt if `text` is not one range. Source: RFC 9110, 14.1.2.
 std::optional<byte_range> read_range(std::string_view text) noexcept {
-  const std::string_view first = trimmed(take_before(text, '-'));
+  const std::string_view first = trimmed(split_before(text, '-'));
   const std::string_view last = trimmed(text);
   const byte_range result{number_of(first), number_of(last)};
   if (result.first.has_value() == first.empty() || result.last.has_value() == last.empty()) {
@@ -231,7 +231,7 @@ std::string with_slash(std::string_view target) {
 
 bool leads_out(std::string_view path) noexcept {
   while (!path.empty()) {
-    if (take_before(path, '/') == "..") return true;
+    if (split_before(path, '/') == "..") return true;
   }
   return false;
 }

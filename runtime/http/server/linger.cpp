@@ -40,10 +40,10 @@ void linger(detail::any_stream& stream, detail::read_buffer& input,
       const std::size_t size = drop_some(input);
       bytes_dropped += size;
       const clock::duration limit = drain.stop_requested() ? longest_silence : longest_in_all;
-      const clock::duration took = clock::now() - start;
+      const clock::duration duration = clock::now() - start;
       const auto seconds =
-          static_cast<std::uint64_t>(std::chrono::floor<std::chrono::seconds>(took).count());
-      if (size == 0 || took >= limit || bytes_dropped < seconds * least_per_second) return;
+          static_cast<std::uint64_t>(std::chrono::floor<std::chrono::seconds>(duration).count());
+      if (size == 0 || duration >= limit || bytes_dropped < seconds * least_per_second) return;
     }
   } catch (...) {  // the connection is closed anyway
   }

@@ -57,9 +57,9 @@ std::optional<std::uint64_t> request::length() const noexcept {
   return connection_.asked().length.value_or(0);
 }
 
-std::size_t request::read(std::span<std::byte> room) {
+std::size_t request::read(std::span<std::byte> buffer) {
   detail::here_core().deliver();
-  return connection_.read_body(room);
+  return connection_.read_body(buffer);
 }
 
 std::string request::text() {

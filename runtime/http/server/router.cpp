@@ -36,7 +36,7 @@ std::vector<std::string> parts_of(std::string_view pattern) {
   std::vector<std::string> parts;
   pattern.remove_prefix(1);
   do {
-    const std::string_view part = take_before(pattern, '/');
+    const std::string_view part = split_before(pattern, '/');
     const bool has_brace = part.find_first_of("{}") != std::string_view::npos;
     const bool is_whole = part.size() > 2 && part.starts_with('{') &&
                           part.find_first_of("{}", 1) == part.size() - 1 && !name_of(part).empty();
@@ -52,7 +52,7 @@ std::vector<std::string> parts_of(std::string_view pattern) {
 
 /// Returns: the part of `path` that stands for `part` of a pattern.
 std::string_view segment_for(const std::string& part, std::string_view path) noexcept {
-  return is_named(part) && is_rest(part) ? path : take_before(path, '/');
+  return is_named(part) && is_rest(part) ? path : split_before(path, '/');
 }
 
 /// A name stands for at least one character, unless it stands for all the rest.
@@ -82,10 +82,10 @@ bool is_nearer(const std::vector<std::string>& first, const std::vector<std::str
 
 router& router::on(std::string_view method, std::string_view pattern, handler function) {
   route entry{std::string(method), parts_of(pattern), std::move(function)};
-  const auto place = std::find_if(routes_.begin(), routes_.end(), [&](const route& neighbour) {
+  const auto position = std::find_if(routes_.begin(), routes_.end(), [&](const route& neighbour) {
     return is_nearer(entry.parts, neighbour.parts);
   });
-  routes_.insert(place, std::move(entry));
+  routes_.insert(position, std::move(entry));
   return *this;
 }
 

@@ -25,7 +25,7 @@ constexpr clock::duration last_chance = 1s;
 
 /// Limits for a body that the handler has not read: its size, and the time that it may take.
 constexpr std::uint64_t most_unread = std::uint64_t{64} * 1024;
-constexpr clock::duration longest_to_leave = 1s;
+constexpr clock::duration longest_drain = 1s;
 
 /// Empty lines before one request.
 constexpr int most_empty_lines = 4;
@@ -59,12 +59,12 @@ std::exception_ptr server_connection::answer_one() {
   std::exception_ptr failure = handle();
   is_over_ = answer_.broken() || !answer_.keeps_alive();
   if ((is_over_ || !body_.ended()) && !answer_.lost()) answer_.send();
-  const clock::duration took = clock::now() - start;
-  if (!is_over_) is_over_ = !body_.skip(most_unread, longest_to_leave);
+  const clock::duration duration = clock::now() - start;
+  if (!is_over_) is_over_ = !body_.skip(most_unread, longest_drain);
   if (is_over_ && !answer_.lost() && (!answer_.broken() || answer_.handed_over())) end_connection();
   if (!options_.log) return failure;
   try {
-    options_.log({head_.method, head_.target, answer_.status, answer_.written(), took});
+    options_.log({head_.method, head_.target, answer_.status, answer_.written(), duration});
   } catch (const std::exception&) {
     if (failure == nullptr) failure = std::current_exception();
   }
@@ -86,8 +86,8 @@ bool server_connection::await_head() {
   try {
     bool came = false;
     if (is_there) {
-      came = take_head();
-    } else if (!move_on_after(options_.rest_of_head, [&] { came = take_head(); })) {
+      came = read_head();
+    } else if (!move_on_after(options_.rest_of_head, [&] { came = read_head(); })) {
       refuse(408);
       return false;
     }
@@ -130,7 +130,7 @@ void server_connection::skip_empty_lines(std::size_t size) {
 }
 
 /// Reads the head, and refuses a malformed one. Returns: whether there is a request to handle.
-bool server_connection::take_head() {
+bool server_connection::read_head() {
   skip_empty_lines(2);
   const std::string_view begin = text_of(input_.peek(1));  // may arrive after an empty line
   if (!begin.empty() && !is_token(begin.substr(0, 1))) {
@@ -205,7 +205,7 @@ void server_connection::admit(request& request, response& answer) {
   if (door.refuses(delay)) return refuse_overload();
   admission::in_service service(door);
   service.let_others_be_decided();
-  if (door.refuses_at_turn(delay + (clock::now() - start))) return refuse_overload();
+  if (door.refuses_at_start(delay + (clock::now() - start))) return refuse_overload();
   call_handler(request, answer);
 }
 
@@ -254,10 +254,10 @@ void server_connection::fail(int status, std::string_view text) {
 /// its body or not, so that connection is closed.
 void server_connection::drain_body() {
   const bool waits_to_be_asked = !body_.begun() && head_.headers.find("expect").has_value();
-  const bool is_left =
+  const bool reusable =
       body_.ended() ||
       (!waits_to_be_asked && (body_.skip(most_unread, 0s) || body_.can_skip(most_unread)));
-  if (!is_left || options_.connections.drain.stop_requested()) answer_.close_after();
+  if (!reusable || options_.connections.drain.stop_requested()) answer_.close_after();
 }
 
 void server_connection::refuse(int status) {
@@ -276,12 +276,12 @@ void server_connection::end_connection() noexcept {
   linger(stream_, input_, options_.connections.drain);
 }
 
-std::size_t server_connection::read_body(std::span<std::byte> room) {
+std::size_t server_connection::read_body(std::span<std::byte> buffer) {
   const bool waits_to_be_asked = !body_.begun() && !body_.ended() && head_.is_1_1 &&
                                  has_member(head_.headers, "expect", "100-continue");
   const bool is_wanted = !body_.is_too_large() && !answer_.begun();
   if (waits_to_be_asked && is_wanted && input_.peek(0).empty()) answer_.ask_to_continue();
-  return body_.read(room);
+  return body_.read(buffer);
 }
 
 }}}  // namespace motet::MOTET_ABI::http

@@ -41,7 +41,7 @@ class server_connection {
   std::string_view authority() const noexcept { return authority_; }
   std::string_view query() const noexcept { return query_; }
   std::vector<std::pair<std::string, std::string>>& parameters() noexcept { return parameters_; }
-  std::size_t read_body(std::span<std::byte> room);
+  std::size_t read_body(std::span<std::byte> buffer);
   response_writer& answer() noexcept { return answer_; }
   int native_handle() const noexcept { return stream_.native_handle(); }
 
@@ -53,7 +53,7 @@ class server_connection {
   bool await_head();
   bool await_first_byte();
   bool has_come(clock::duration limit);
-  bool take_head();
+  bool read_head();
   int read_target();
   std::exception_ptr answer_one();
   std::exception_ptr handle();

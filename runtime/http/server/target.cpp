@@ -84,7 +84,7 @@ std::optional<target> parse_target(std::string_view text) noexcept {
     const bool has_host = !result.authority.empty() && !result.authority.starts_with(':');
     if (!has_host || !is_authority(result.authority)) return std::nullopt;
   }
-  result.path = take_before(text, '?');
+  result.path = split_before(text, '?');
   if (result.path.empty()) result.path = "/";
   result.query = text;
   return result;
@@ -139,8 +139,8 @@ bool decode(std::string_view text, bool plus_is_space, std::string& output) {
 
 std::optional<std::string> parameter_of(std::string_view query, std::string_view name) {
   while (!query.empty()) {
-    std::string_view value = take_before(query, '&');
-    const std::string_view key = take_before(value, '=');
+    std::string_view value = split_before(query, '&');
+    const std::string_view key = split_before(value, '=');
     std::string result;
     if (!decode(key, true, result) || result != name) continue;
     result.clear();

@@ -33,13 +33,13 @@ std::string close_frame(std::uint16_t code, bool by_client) {
 
 }  // namespace
 
-std::size_t beast_stream::read(std::span<std::byte> room) {
+std::size_t beast_stream::read(std::span<std::byte> buffer) {
   if (make_beginning_) beginning_ = std::exchange(make_beginning_, nullptr)();
-  if (!beginning_.empty()) return take_beginning(room);
+  if (!beginning_.empty()) return take_beginning(buffer);
   unsent_pong_.reset();
   was_interrupted_ = true;  // unless this returns
   try {
-    const std::size_t size = await(room);
+    const std::size_t size = await(buffer);
     was_interrupted_ = false;
     if (size == 0) lose();
     return size;
@@ -49,18 +49,18 @@ std::size_t beast_stream::read(std::span<std::byte> room) {
   }
 }
 
-std::size_t beast_stream::take_beginning(std::span<std::byte> room) {
-  const std::size_t size = std::min(room.size(), beginning_.size());
-  std::copy_n(std::as_bytes(std::span(beginning_)).begin(), size, room.begin());
+std::size_t beast_stream::take_beginning(std::span<std::byte> buffer) {
+  const std::size_t size = std::min(buffer.size(), beginning_.size());
+  std::copy_n(std::as_bytes(std::span(beginning_)).begin(), size, buffer.begin());
   beginning_.erase(0, size);
   return size;
 }
 
 /// Sends a ping to a silent peer. Throws: timed_out if it does not respond.
-std::size_t beast_stream::await(std::span<std::byte> room) {
+std::size_t beast_stream::await(std::span<std::byte> buffer) {
   for (bool asked = false;; asked = true) {
     std::size_t size = 0;
-    if (move_on_after(idle_, [&] { size = input_.read(room); })) return size;
+    if (move_on_after(idle_, [&] { size = input_.read(buffer); })) return size;
     if (asked) throw timed_out(call_site::here());
     ask_();
   }
@@ -109,7 +109,7 @@ void beast_stream::refuse(std::uint16_t code) {
 }
 
 void beast_stream::hang_up() {
-  const std::lock_guard turn(write_mutex_);
+  const std::lock_guard lock(write_mutex_);
   has_hung_up_ = true;
   if (answer_ == nullptr) return;
   try {

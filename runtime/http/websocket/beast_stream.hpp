@@ -52,9 +52,9 @@ class beast_stream {
   }
 
   template <typename Buffers>
-  std::size_t read_some(const Buffers& room, error_code& error) {
-    for (auto position = boost::asio::buffer_sequence_begin(room);
-         position != boost::asio::buffer_sequence_end(room); ++position) {
+  std::size_t read_some(const Buffers& buffers, error_code& error) {
+    for (auto position = boost::asio::buffer_sequence_begin(buffers);
+         position != boost::asio::buffer_sequence_end(buffers); ++position) {
       const boost::asio::mutable_buffer part = *position;
       if (part.size() == 0) continue;
       const std::size_t size = read({static_cast<std::byte*>(part.data()), part.size()});
@@ -66,7 +66,7 @@ class beast_stream {
   }
   template <typename Buffers>
   std::size_t write_some(const Buffers& bytes, error_code& error) {
-    const std::lock_guard turn(write_mutex_);
+    const std::lock_guard lock(write_mutex_);
     error = {};
     if (has_hung_up_) return boost::asio::buffer_size(bytes);
     check_whole();
@@ -85,9 +85,9 @@ class beast_stream {
     return static_cast<std::size_t>(bytes_sent_ - old_count);
   }
   template <typename Buffers>
-  std::size_t read_some(const Buffers& room) {
+  std::size_t read_some(const Buffers& buffers) {
     error_code error;
-    const std::size_t size = read_some(room, error);
+    const std::size_t size = read_some(buffers, error);
     if (error) throw boost::system::system_error(error);
     return size;
   }
@@ -131,9 +131,9 @@ class beast_stream {
   void begin_with(std::function<std::string()> make) { make_beginning_ = std::move(make); }
 
  private:
-  std::size_t read(std::span<std::byte> room);
-  std::size_t take_beginning(std::span<std::byte> room);
-  std::size_t await(std::span<std::byte> room);
+  std::size_t read(std::span<std::byte> buffer);
+  std::size_t take_beginning(std::span<std::byte> buffer);
+  std::size_t await(std::span<std::byte> buffer);
   void check_whole() const;
   void add(std::span<const std::byte> bytes);
   void send_gathered();

@@ -47,7 +47,7 @@ inline std::string chosen_protocol(const std::vector<std::string>& protocols,
                                    std::string_view offer) {
   for (const std::string& protocol : protocols) {
     for (std::string_view rest = offer; !rest.empty();) {
-      if (trimmed(take_before(rest, ',')) == protocol) return protocol;
+      if (trimmed(split_before(rest, ',')) == protocol) return protocol;
     }
   }
   return {};
@@ -58,7 +58,7 @@ template <typename IsOne>
 bool is_list(std::string_view text, IsOne is_one) {
   bool has_one = false;
   while (!text.empty()) {
-    const std::string_view item = trimmed(take_before(text, ','));
+    const std::string_view item = trimmed(split_before(text, ','));
     if (item.empty()) continue;
     if (!is_one(item)) return false;
     has_one = true;
@@ -71,9 +71,9 @@ inline bool is_parameter_value(std::string_view text) {
   if (!text.starts_with('"')) return is_token(text);
   if (text.size() < 2 || !text.ends_with('"')) return false;
   std::string bare;
-  for (std::size_t place = 1; place + 1 < text.size(); ++place) {
-    if (text[place] == '\\') ++place;
-    bare += text[place];
+  for (std::size_t index = 1; index + 1 < text.size(); ++index) {
+    if (text[index] == '\\') ++index;
+    bare += text[index];
   }
   return is_token(bare);
 }
@@ -87,9 +87,9 @@ inline bool is_parameter(std::string_view text) {
 
 /// Whether `text` is the name of an extension, perhaps with parameters.
 inline bool is_extension(std::string_view text) {
-  if (text.ends_with(';') || !is_token(trimmed(take_before(text, ';')))) return false;
+  if (text.ends_with(';') || !is_token(trimmed(split_before(text, ';')))) return false;
   while (!text.empty()) {
-    if (!is_parameter(trimmed(take_before(text, ';')))) return false;
+    if (!is_parameter(trimmed(split_before(text, ';')))) return false;
   }
   return true;
 }

@@ -23,7 +23,7 @@ using beast_error = boost::system::error_code;
 using beast::http::field::sec_websocket_protocol;
 
 /// What a message's buffer begins with.
-constexpr std::size_t first_room = 4096;
+constexpr std::size_t initial_size = 4096;
 
 /// The most bytes and fields of a server's answer.
 constexpr std::size_t most_of_head = std::size_t{16} * 1024;
@@ -90,7 +90,7 @@ websocket::state::state(detail::any_stream stream, secure_client secure,
     : secure_(std::move(secure)),
       options_(options),
       stream_(std::move(stream)),
-      socket_(input_.emplace(stream_.input(), first_room), stream_, options.stall, nullptr) {
+      socket_(input_.emplace(stream_.input(), initial_size), stream_, options.stall, nullptr) {
   set_up();
 }
 
@@ -149,7 +149,7 @@ void websocket::state::ask(const url& address) {
         if (!options_.protocols.empty())
           request.set(sec_websocket_protocol, joined(options_.protocols));
       }));
-  socket_.next_layer().begin_with([this] { return take_answer(); });
+  socket_.next_layer().begin_with([this] { return receive_answer(); });
   beast_error error;
   socket_.handshake(address.host_field(), address.target, error);
   if (error) throw bad_reply("websocket: the handshake failed: " + error.message());
@@ -158,7 +158,7 @@ void websocket::state::ask(const url& address) {
 
 /// Waits for the server's answer. Returns: what Boost.Beast looks at, with each list on one line;
 /// it checks Connection and Sec-WebSocket-Accept. Throws: bad_reply.
-std::string websocket::state::take_answer() {
+std::string websocket::state::receive_answer() {
   const message_head answer = read_head(*input_);
   if (answer.status != 101 || !answer.is_1_1) {
     throw bad_reply("websocket: the server declined with status " + std::to_string(answer.status));
@@ -188,9 +188,9 @@ std::string websocket::state::take_answer() {
 
 /// Returns: whether the message is whole.
 bool websocket::state::read_piece(beast_error& error) {
-  if (message_.size() - size_ < first_room / 2) {
-    const std::size_t maximum = std::max(options_.message, first_room) + 1;
-    message_.resize(std::min(maximum, std::max(first_room, message_.size() * 2)));
+  if (message_.size() - size_ < initial_size / 2) {
+    const std::size_t maximum = std::max(options_.message, initial_size) + 1;
+    message_.resize(std::min(maximum, std::max(initial_size, message_.size() * 2)));
   }
   size_ += socket_.read_some(boost::asio::buffer(message_.data() + size_, message_.size() - size_),
                              error);
@@ -220,14 +220,14 @@ void websocket::state::refuse(beast::websocket::close_code code, beast_error err
 
 void websocket::state::ping() {
   if (!socket_.is_open()) return;
-  const std::lock_guard turn(socket_.next_layer().writing());
+  const std::lock_guard lock(socket_.next_layer().writing());
   beast_error error;
   socket_.ping({}, error);
   if (error) throw_ended();
 }
 
 std::optional<websocket_message> websocket::state::read() {
-  const std::lock_guard turn(read_mutex_);
+  const std::lock_guard lock(read_mutex_);
   if (peer_closed_) return std::nullopt;
   check_open();
   beast_error error;
@@ -262,7 +262,7 @@ std::optional<websocket_message> websocket::state::tell(const beast_error& error
 }
 
 void websocket::state::write(std::span<const std::byte> bytes, bool is_text) {
-  const std::lock_guard turn(socket_.next_layer().writing());
+  const std::lock_guard lock(socket_.next_layer().writing());
   check_open();
   socket_.text(is_text);
   beast_error error;
@@ -282,8 +282,8 @@ void websocket::state::close(std::uint16_t code, std::string_view reason) {
   if (!may_be_sent(code))
     throw std::invalid_argument("websocket::close(): code " + std::to_string(code) +
                                 " must not be sent");
-  const std::lock_guard turn(read_mutex_);
-  const std::lock_guard turn_to_write(socket_.next_layer().writing());
+  const std::lock_guard lock(read_mutex_);
+  const std::lock_guard write_lock(socket_.next_layer().writing());
   if (std::exchange(is_over_, true) || socket_.next_layer().broken()) return;
   try {
     beast_error error;

@@ -54,7 +54,7 @@ class websocket::state {
   using error_code = boost::system::error_code;
 
   void set_up();
-  std::string take_answer();
+  std::string receive_answer();
   void check_open() const;
   bool read_piece(error_code& error);
   void read_message(error_code& error);

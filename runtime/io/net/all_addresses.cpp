@@ -34,7 +34,7 @@ std::vector<tcp_listener> tcp_listener::on_all_addresses(std::string_view host, 
                                                          listen_options options) {
   options.v6_only = true;  // else it would need the port of the IPv4 listener
   std::vector<tcp_listener> listeners;
-  std::exception_ptr left_out;
+  std::exception_ptr refusal;
   std::vector<endpoint> addresses;  // a name may have an address twice
   for (const endpoint& address : dns::resolve(host, port)) {
     if (std::find(addresses.begin(), addresses.end(), address) != addresses.end()) continue;
@@ -43,12 +43,12 @@ std::vector<tcp_listener> tcp_listener::on_all_addresses(std::string_view host, 
       listeners.push_back(tcp_listener(with_port(address, port), options));
     } catch (const std::system_error& error) {
       if (!is_not_of_this_machine(error.code())) throw;
-      left_out = std::current_exception();
+      refusal = std::current_exception();
       continue;
     }
     port = listeners.front().local_endpoint().port();
   }
-  if (listeners.empty()) std::rethrow_exception(left_out);
+  if (listeners.empty()) std::rethrow_exception(refusal);
   return listeners;
 }
 

@@ -26,14 +26,14 @@ constexpr auto head_start = 250ms;
 struct outcome {
   tcp_stream stream;
   std::error_code error;
-  std::size_t place;
+  std::size_t index;
 };
 
 using outcomes = local::channel<outcome>;
 
-void try_one(std::span<const endpoint> peers, std::size_t place, outcomes& results) {
-  outcome result{{}, {}, place};
-  result.stream = tcp_stream::connect(peers[place], result.error);
+void try_one(std::span<const endpoint> peers, std::size_t index, outcomes& results) {
+  outcome result{{}, {}, index};
+  result.stream = tcp_stream::connect(peers[index], result.error);
   detail::here().deliver();
   results.push(std::move(result));
 }
@@ -47,7 +47,7 @@ std::optional<outcome> await_outcome(outcomes& results, bool all_begun) {
 
 }  // namespace
 
-std::vector<endpoint> in_turns(std::span<const endpoint> addresses) {
+std::vector<endpoint> interleaved_families(std::span<const endpoint> addresses) {
   std::vector<endpoint> order;
   std::vector<endpoint> rest;
   for (const endpoint& address : addresses) {
@@ -55,8 +55,8 @@ std::vector<endpoint> in_turns(std::span<const endpoint> addresses) {
     (first ? order : rest).push_back(address);
   }
   for (std::size_t i = 0; i < rest.size(); ++i) {
-    const std::size_t place = std::min(2 * i + 1, order.size());
-    order.insert(order.begin() + static_cast<std::ptrdiff_t>(place), rest[i]);
+    const std::size_t index = std::min(2 * i + 1, order.size());
+    order.insert(order.begin() + static_cast<std::ptrdiff_t>(index), rest[i]);
   }
   return order;
 }
@@ -68,7 +68,7 @@ tcp_stream connect_to_first(std::span<const endpoint> peers, std::error_code& er
   std::size_t next_peer = 0;
   for (std::size_t completions = 0; completions < peers.size();) {
     if (next_peer < peers.size()) {
-      tries.spin([&results, peers, place = next_peer] { try_one(peers, place, results); });
+      tries.spin([&results, peers, index = next_peer] { try_one(peers, index, results); });
       ++next_peer;
     }
     std::optional<outcome> result = await_outcome(results, next_peer == peers.size());
@@ -76,7 +76,7 @@ tcp_stream connect_to_first(std::span<const endpoint> peers, std::error_code& er
     ++completions;
     error = result->error;
     if (!error) return std::move(result->stream);
-    last_peer = peers[result->place];
+    last_peer = peers[result->index];
   }
   return {};
 }

@@ -11,9 +11,9 @@
 
 namespace motet { inline namespace MOTET_ABI { namespace net {
 
-/// Returns: the endpoints with the families in turns, beginning with the family of the first; in
+/// Returns: the endpoints with the families interleaved, beginning with the family of the first; in
 ///          each family in their order.
-std::vector<endpoint> in_turns(std::span<const endpoint> addresses);
+std::vector<endpoint> interleaved_families(std::span<const endpoint> addresses);
 
 /// Tries `peers` in order: each when the one before has failed, or has not answered for 250 ms. The
 /// first connection wins, and the other attempts are cancelled.

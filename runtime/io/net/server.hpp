@@ -72,7 +72,7 @@ Stream stream_on(int descriptor, std::error_code& error) noexcept {
   return {};
 }
 
-/// Connections that are accepted in one turn of the thread.
+/// Connections that are accepted in one round of the thread.
 inline constexpr int most_at_once = 64;
 inline constexpr std::chrono::milliseconds shortest_pause{1};
 inline constexpr std::chrono::milliseconds longest_pause{1000};
@@ -105,19 +105,19 @@ class server {
   server(const server&) = delete;
   server& operator=(const server&) = delete;
 
-  /// `accept(peer)` waits for a connection, and takes it; `accept_ready(peer)` does not wait: it
+  /// `accept(peer)` waits for a connection; `accept_ready(peer)` does not wait: it
   /// returns -EAGAIN. They return a descriptor, or minus an errno value.
   /// Returns: how many connections were cut.
   template <typename Accept, typename AcceptReady, typename Close>
   std::size_t run(Accept accept, AcceptReady accept_ready, Close close) {
     move_on_when_stopped(options_.drain, [&] {
       for (;;) {
-        take(accept, connection_permit(permits_));
+        accept_next(accept, connection_permit(permits_));
         // While other fibers run, connections gather; a handler may want to know how many.
-        if (detail::here().any_runnable()) take_what_has_come(accept_ready, most_at_once);
+        if (detail::here().any_runnable()) accept_pending(accept_ready, most_at_once);
       }
     });
-    take_what_has_come(accept_ready, SOMAXCONN);
+    accept_pending(accept_ready, SOMAXCONN);
     close();
     if (move_on_after(options_.grace, [&] { connections_.await_all(); })) return 0;
     const std::size_t count = connections_.size();
@@ -126,7 +126,7 @@ class server {
   }
 
  private:
-  /// A connection's place among those that may be open.
+  /// A connection's slot among those that may be open.
   class connection_permit {
    public:
     explicit connection_permit(std::optional<semaphore>& permits) {
@@ -149,19 +149,19 @@ class server {
   /// Accepts while there are permits, but at most `limit` connections, or clients could delay the
   /// end.
   template <typename AcceptReady>
-  void take_what_has_come(AcceptReady& accept_ready, int limit) {
+  void accept_pending(AcceptReady& accept_ready, int limit) {
     for (int remaining = limit; remaining > 0; --remaining) {
       if (permits_.has_value() && !permits_->try_acquire()) return;
       const std::error_code error =
-          take_one(accept_ready, connection_permit(permits_, std::adopt_lock));
+          accept_one(accept_ready, connection_permit(permits_, std::adopt_lock));
       if (error && !concerns_one_connection(error.value())) return;
     }
   }
 
-  /// Takes one connection, or waits a while.
+  /// Accepts one connection, or waits a while.
   template <typename Accept>
-  void take(Accept& accept, connection_permit permit) {
-    const std::error_code error = take_one(accept, std::move(permit));
+  void accept_next(Accept& accept, connection_permit permit) {
+    const std::error_code error = accept_one(accept, std::move(permit));
     if (!error) return;
     detail::here().deliver();
     handle_accept_error(error);
@@ -169,7 +169,7 @@ class server {
 
   /// A connection that was accepted is handled, whatever is pending for this fiber.
   template <typename Accept>
-  std::error_code take_one(Accept& accept, connection_permit permit) {
+  std::error_code accept_one(Accept& accept, connection_permit permit) {
     peer_address address;
     const std::int32_t descriptor = accept(address);
     std::error_code error(std::max(-descriptor, 0), std::system_category());
@@ -203,12 +203,12 @@ class server {
     } catch (...) {
       report(std::current_exception());
     }
-    end_what_is_left();
+    end_remaining_children();
     if (cancellation != nullptr) std::rethrow_exception(cancellation);
   }
 
   /// The children that a handler has not awaited may fail, too.
-  void end_what_is_left() {
+  void end_remaining_children() {
     if (!detail::end_own_children("the handler of its connection is over")) return;
     while (const std::exception_ptr error = detail::take_error_of_child(detail::here().running())) {
       report(error);

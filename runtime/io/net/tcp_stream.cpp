@@ -54,7 +54,8 @@ tcp_stream tcp_stream::connect(const endpoint& peer, std::error_code& error) noe
 tcp_stream tcp_stream::connect(std::string_view host, std::uint16_t port) {
   std::error_code error;
   endpoint last_peer;
-  tcp_stream stream = connect_to_first(in_turns(dns::resolve(host, port)), error, last_peer);
+  tcp_stream stream =
+      connect_to_first(interleaved_families(dns::resolve(host, port)), error, last_peer);
   if (!error) return stream;
   throw std::system_error(error,
                           "connect to " + std::string(host) + " (" + last_peer.to_string() + ")");

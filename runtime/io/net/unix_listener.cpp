@@ -31,7 +31,7 @@ std::size_t unix_listener::serve_each(const serve_options& options,
 }
 
 void unix_listener::close() {
-  path_.take_away();  // first, so that it is not found abandoned, and made anew, meanwhile
+  path_.remove();  // first, so that it is not found abandoned, and made anew, meanwhile
   socket_listener::close();
 }
 

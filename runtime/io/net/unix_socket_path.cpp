@@ -59,7 +59,7 @@ unix_socket_path::unix_socket_path(unix_socket_path&& other) noexcept
 
 unix_socket_path& unix_socket_path::operator=(unix_socket_path&& other) noexcept {
   if (this == &other) return *this;
-  take_away();
+  remove();
   path_ = std::move(other.path_);
   device_ = other.device_;
   file_ = other.file_;
@@ -68,7 +68,7 @@ unix_socket_path& unix_socket_path::operator=(unix_socket_path&& other) noexcept
   return *this;
 }
 
-void unix_socket_path::take_away() noexcept {
+void unix_socket_path::remove() noexcept {
   if (path_.empty() || made_in_ != this_process()) return;
   struct stat attributes{};
   if (::stat(path_.c_str(), &attributes) == 0 && attributes.st_dev == device_ &&

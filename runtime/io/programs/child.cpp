@@ -153,7 +153,7 @@ pid_t start_process(const process_options& options, std::array<joined_stream, 3>
   const given_descriptors copies = copies_for(options, streams);
   const launch_plan plan(options, copies.numbers);
   pid_t process_id = -1;
-  const int error = offload_to(offload_room::own, [&] { return launch(plan, process_id); });
+  const int error = offload_to(offload_pool::own, [&] { return launch(plan, process_id); });
   if (error != 0) refuse(error, options);
   return process_id;
 }

@@ -28,10 +28,10 @@ void give(pipe& target, std::string_view input) {
 
 std::string gather(pipe& source, std::size_t limit) {
   std::string text;
-  std::array<std::byte, 4096> room;
-  while (const std::size_t size = source.read(room)) {
+  std::array<std::byte, 4096> buffer;
+  while (const std::size_t size = source.read(buffer)) {
     if (size > limit - text.size()) throw limit_exceeded(text.size() + size, limit);
-    text.append(reinterpret_cast<const char*>(room.data()), size);
+    text.append(reinterpret_cast<const char*>(buffer.data()), size);
   }
   return text;
 }

@@ -141,7 +141,7 @@ class fiber_lines {
     dump_line(output_, thread_, fiber, holders_, present_);
     output_ << '\n';
     if (!stacks_) return;
-    const auto frames = frames_of(thread_, fiber, room_);
+    const auto frames = frames_of(thread_, fiber, buffer_);
     if (frames.empty()) {
       output_ << indent
               << (has_begun(fiber.resume_context) ? "  its stack is not known\n"
@@ -157,7 +157,7 @@ class fiber_lines {
   const clock::time_point present_ = thread_.kernel().now();
   frame_names names_;
   lock_holders holders_;
-  std::array<void*, most_frames> room_;
+  std::array<void*, most_frames> buffer_;
 };
 
 }  // namespace

@@ -112,11 +112,11 @@ void write_object(std::ostream& output, const place& site, const fiber_group& gr
 void dump_groups(thread_state& thread, std::ostream& output, const dump_options& options) {
   const clock::time_point present = thread.kernel().now();
   frame_names names;
-  std::array<void*, most_frames> room;
+  std::array<void*, most_frames> buffer;
   const char* separator = "";
   for (const auto& [site, group] : groups_of(thread)) {
     const auto frames =
-        options.stacks ? frames_of(thread, *group.longest, room) : std::span<void*>();
+        options.stacks ? frames_of(thread, *group.longest, buffer) : std::span<void*>();
     if (options.json) {
       output << std::exchange(separator, ",\n");
       write_object(output, site, group, present);

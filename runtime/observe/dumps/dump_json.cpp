@@ -45,12 +45,12 @@ void write_fibers(thread_state& thread, std::ostream& output, bool stacks) {
   auto& fibers = thread.fibers();
   frame_names names;
   lock_holders holders(thread);
-  std::array<void*, most_frames> room;
+  std::array<void*, most_frames> buffer;
   const char* separator = "";
   for (control_block* fiber = fibers.front(); fiber != nullptr; fiber = fibers.next(*fiber)) {
     output << std::exchange(separator, ",\n");
     write_fiber(output, *fiber, holders, present);
-    if (stacks) output << ", \"stack\": " << json_frames{frames_of(thread, *fiber, room), names};
+    if (stacks) output << ", \"stack\": " << json_frames{frames_of(thread, *fiber, buffer), names};
     output << '}';
   }
 }

@@ -50,7 +50,7 @@ void write_whole(std::string_view text) noexcept {
 }  // namespace
 
 bool dump_request::answer(void* context) noexcept {
-  const bool asked = place_.take_dump_request();
+  const bool asked = registration_.take_dump_request();
   requests_.store(true);
   if (!thread_.mail().nudge()) report_running(context);
   return asked;
@@ -60,7 +60,7 @@ void dump_request::report_running(void* context) const noexcept {
   const control_block& fiber = thread_.running();
   const options& settings = thread_.settings();
   const auto period = std::chrono::duration<double, std::milli>(settings.time_between_polls);
-  const double without_poll = thread_.schedule.polls_left_out() * period.count();
+  const double without_poll = thread_.schedule.omitted_polls() * period.count();
   report_line line;
   line << "motet: thread " << static_cast<std::uint64_t>(::gettid()) << " runs fiber " << fiber.id;
   if (fiber.named) line << " \"" << quotable(name_of(fiber)) << "\"";
@@ -68,22 +68,22 @@ void dump_request::report_running(void* context) const noexcept {
     line << ", spun at " << fiber.site.file << ":" << std::uint64_t{fiber.site.line};
   }
   line << "; no poll for " << static_cast<std::uint64_t>(without_poll) << " ms; it is ";
-  const signal_frame place(context);
-  const char* doubt = place.doubt(stack_of(fiber), thread_.exceptions().uncaught > 0);
+  const signal_frame interrupted_frame(context);
+  const char* doubt = interrupted_frame.doubt(stack_of(fiber), thread_.exceptions().uncaught > 0);
   if (doubt != nullptr) {
     line << doubt << ", at\n";
-    write_frame(line, place.instruction());
+    write_frame(line, interrupted_frame.instruction());
   } else {
     line << "at\n";
-    std::array<void*, 64> room;
-    for (void* frame : place.frames(room)) write_frame(line, frame);
+    std::array<void*, 64> buffer;
+    for (void* frame : interrupted_frame.frames(buffer)) write_frame(line, frame);
   }
   line.write();
 }
 
 void dump_request::write() noexcept {
   const int saved_errno = errno;
-  take_snapshot(snapshot_cause::signal);
+  save_snapshot(snapshot_cause::signal);
   requests_.store(false);
   try {
     std::ostringstream output;

@@ -47,7 +47,7 @@ void ask_all_others(int signal) noexcept {
   if (!has_fibers) (line<64>() << "motet: no thread of this process has fibers\n").write();
 }
 
-/// If the kernel had no room to note the sender, the thread's place in the thread registry knows.
+/// If the kernel had no memory to note the sender, the thread's entry in the thread registry knows.
 void on_signal(int signal, siginfo_t* info, void* context) noexcept {
   const int saved_errno = errno;
   thread_state* thread = self();

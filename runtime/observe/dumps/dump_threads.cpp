@@ -48,7 +48,7 @@ struct answers {
 
 struct question : post {
   std::shared_ptr<answers> target;
-  std::size_t place;
+  std::size_t index;
   dump_options options;
 };
 
@@ -72,7 +72,7 @@ void answer_question(post& item, thread_state& thread) noexcept {
   {
     const std::lock_guard guard(request->target->lock);
     if (request->target->ended) return;
-    answer& entry = request->target->list[request->place];
+    answer& entry = request->target->list[request->index];
     entry.text = std::move(text);
     entry.given = true;
   }
@@ -89,7 +89,7 @@ std::size_t ask_others(const std::shared_ptr<answers>& target, const dump_option
     request->target = target;
     request->options = options;
     const std::lock_guard guard(target->lock);
-    request->place = target->list.size();
+    request->index = target->list.size();
     target->list.push_back({inbox.number_of_thread(), {}});
     if (inbox.push(*request)) {
       static_cast<void>(request.release());

@@ -56,13 +56,13 @@ bool may_demangle(const char* name) noexcept {
 }  // namespace
 
 std::span<void*> frames_of(const thread_state& thread, const control_block& fiber,
-                           std::span<void*, most_frames> room) noexcept {
-  if (&thread.running() == &fiber) return own_frames(room);
-  return can_be_believed(fiber) ? parked_frames(fiber.resume_context, room) : room.first(0);
+                           std::span<void*, most_frames> buffer) noexcept {
+  if (&thread.running() == &fiber) return own_frames(buffer);
+  return can_be_believed(fiber) ? parked_frames(fiber.resume_context, buffer) : buffer.first(0);
 }
 
 const std::string& frame_names::of(const void* address) {
-  const auto [place, fresh] = cache_.try_emplace(address);
+  const auto [position, fresh] = cache_.try_emplace(address);
   if (fresh) {
     const symbol entry = symbol_at(address);
     int status = 0;
@@ -73,9 +73,9 @@ const std::string& frame_names::of(const void* address) {
         &std::free);
     text output;
     describe_frame(output, address, readable == nullptr ? entry.name : readable.get(), entry);
-    place->second = std::move(output.content);
+    position->second = std::move(output.content);
   }
-  return place->second;
+  return position->second;
 }
 
 }}}  // namespace motet::MOTET_ABI::detail

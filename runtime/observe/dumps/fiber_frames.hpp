@@ -19,7 +19,7 @@ inline constexpr std::size_t most_frames = 64;
 /// On the fiber's own thread. Returns: its return addresses, the innermost first; empty if it has
 /// not begun, or if its context cannot be believed.
 std::span<void*> frames_of(const thread_state& thread, const control_block& fiber,
-                           std::span<void*, most_frames> room) noexcept;
+                           std::span<void*, most_frames> buffer) noexcept;
 
 /// As backtrace_symbols(3) does: "file(function+offset) [address]", or without the function. For
 /// any text that has << for words and hex() for numbers, so in a signal handler, too.

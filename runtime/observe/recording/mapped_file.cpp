@@ -39,8 +39,8 @@ bool is_mapped(std::uintptr_t address) noexcept {
 
 /// Called in a signal handler.
 /// Returns: whether the access can be made again.
-bool replace_page(void* place) noexcept {
-  const auto address = reinterpret_cast<std::uintptr_t>(place);
+bool replace_page(void* fault_address) noexcept {
+  const auto address = reinterpret_cast<std::uintptr_t>(fault_address);
   if (!is_mapped(address)) return false;
   const auto size = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
   void* page = reinterpret_cast<void*>(address & ~(size - 1));
@@ -49,7 +49,7 @@ bool replace_page(void* place) noexcept {
 }
 
 void on_bus_error(int signal, siginfo_t* info, void* context) noexcept {
-  const kept_errno errno_guard(errno);
+  const saved_errno errno_guard(errno);
   if (info->si_code == BUS_ADRERR && replace_page(info->si_addr)) return;
   if ((previous.sa_flags & SA_SIGINFO) != 0) {
     previous.sa_sigaction(signal, info, context);
@@ -82,14 +82,14 @@ void* map_of_file(int fd, std::size_t offset, std::size_t size) {
   [[maybe_unused]] static const bool installed = install_once();
   auto range = std::make_unique<mapped_range>();
   reserve_on_disk(fd, offset, size);
-  void* place =
+  void* mapping =
       ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, static_cast<off_t>(offset));
-  if (place == MAP_FAILED) throw_errno(errno, "mmap");
-  *range = {reinterpret_cast<std::uintptr_t>(place), size, ranges.load()};
+  if (mapping == MAP_FAILED) throw_errno(errno, "mmap");
+  *range = {reinterpret_cast<std::uintptr_t>(mapping), size, ranges.load()};
   while (!ranges.compare_exchange_weak(range->next, range.get())) {
   }
   static_cast<void>(range.release());
-  return place;
+  return mapping;
 }
 
 }}}  // namespace motet::MOTET_ABI::detail

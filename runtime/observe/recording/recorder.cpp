@@ -30,15 +30,15 @@ void recorder::begin(const control_block& main) noexcept {
 }
 
 /// A text is known again by its address: what is shown here are literals.
-std::uint32_t recorder::place_of(const char* text, unsigned line) noexcept {
+std::uint32_t recorder::offset_of(const char* text, unsigned line) noexcept {
   const auto address = reinterpret_cast<std::uintptr_t>(text);
   known_text& entry = texts_[(address ^ address >> 7 ^ line) % known_texts];
   if (entry.text != text || entry.line != line) {
-    const std::uint32_t place =
-        line == 0 ? file_->texts().place_of(text) : file_->texts().place_of(call_site{text, line});
-    entry = {text, line, place};
+    const std::uint32_t offset = line == 0 ? file_->texts().offset_of(text)
+                                           : file_->texts().offset_of(call_site{text, line});
+    entry = {text, line, offset};
   }
-  return entry.place;
+  return entry.offset;
 }
 
 void recorder::note_switch(const control_block& previous, const control_block* next) noexcept {
@@ -59,7 +59,7 @@ void recorder::note_switch(const control_block& previous, const control_block* n
 
 void recorder::note_wait(const control_block& previous, std::uint64_t next) noexcept {
   const wait_record& wait = *previous.wait;
-  const std::uint64_t text = place_of(wait.description, 0);
+  const std::uint64_t text = offset_of(wait.description, 0);
   write(kind::park, text << trace::number_bits | next);
   if (wait.subject >= 0 || wait.of_object()) {
     const kind form = wait.for_lock()    ? kind::lock
@@ -79,7 +79,7 @@ void recorder::timer_is_late(clock::duration late) noexcept {
 void recorder::note_wake(const control_block& fiber) noexcept {
   if (fiber.wait == nullptr) {
     fibers_[number_of(fiber) % known_fibers] = {number_of(fiber), record_count_};
-    write(kind::spin, with_detail(fiber, place_of(fiber.site.file, fiber.site.line)));
+    write(kind::spin, with_detail(fiber, offset_of(fiber.site.file, fiber.site.line)));
     if (fiber.named) note_name(fiber);
     return;
   }
@@ -90,7 +90,7 @@ void recorder::note_wake(const control_block& fiber) noexcept {
 void recorder::tell(const control_block& fiber) noexcept {
   fibers_[number_of(fiber) % known_fibers] = {number_of(fiber), record_count_};
   if (!fiber.is_main && fiber.site.line != 0) {
-    write(kind::site, with_detail(fiber, place_of(fiber.site.file, fiber.site.line)));
+    write(kind::site, with_detail(fiber, offset_of(fiber.site.file, fiber.site.line)));
   }
   if (fiber.named || fiber.is_main) note_name(fiber);
 }
@@ -98,9 +98,9 @@ void recorder::tell(const control_block& fiber) noexcept {
 void recorder::note_name(const control_block& fiber) noexcept {
   std::uint32_t name = 0;
   if (fiber.named) {
-    name = file_->texts().place_of(cold_if_any(fiber)->name, trace_texts::kind::name);
+    name = file_->texts().offset_of(cold_if_any(fiber)->name, trace_texts::kind::name);
   } else if (fiber.is_main) {
-    name = place_of("the main fiber", 0);
+    name = offset_of("the main fiber", 0);
   }
   write(kind::name, with_detail(fiber, name));  // 0 if it has no name, or the table is full
 }

@@ -49,7 +49,7 @@ class recorder final : public event_recorder {
   struct known_text {
     const char* text = nullptr;
     unsigned line = 0;
-    std::uint32_t place = 0;
+    std::uint32_t offset = 0;
   };
   struct known_fiber {
     std::uint64_t number = 0;  // 0: none
@@ -69,7 +69,7 @@ class recorder final : public event_recorder {
     record.second.store(second, std::memory_order_relaxed);
     ring_.record_count.store(++record_count_, std::memory_order_release);
   }
-  std::uint32_t place_of(const char* text, unsigned line) noexcept;
+  std::uint32_t offset_of(const char* text, unsigned line) noexcept;
   void note_wait(const control_block& previous, std::uint64_t next) noexcept;
   /// Sees to it that a reader who has only the last records knows what `fiber` is.
   void introduce(const control_block& fiber) noexcept {

@@ -26,7 +26,7 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 namespace {
 
 /// Of threads that have ended: so many rings are not used again.
-constexpr std::size_t rings_kept = 8;
+constexpr std::size_t retired_rings = 8;
 constexpr std::size_t texts_at = sizeof(trace::head);
 constexpr std::size_t rings_at = texts_at + trace::texts_size;
 
@@ -189,15 +189,15 @@ trace::ring_head& trace_file::add_ring() {
   rings_.reserve(rings_.size() + 1);
   given_back_.reserve(rings_.size() + 1);
   const std::size_t size = ring_size(records_);
-  void* place = map_of_file(fd_, rings_at + rings_.size() * size, size);
-  rings_.push_back(static_cast<trace::ring_head*>(place));
+  void* mapping = map_of_file(fd_, rings_at + rings_.size() * size, size);
+  rings_.push_back(static_cast<trace::ring_head*>(mapping));
   return *rings_.back();
 }
 
 trace::ring_head& trace_file::take_ring() {
   const std::lock_guard guard(lock_);
   trace::ring_head* free_ring = nullptr;
-  if (given_back_.size() > rings_kept) {
+  if (given_back_.size() > retired_rings) {
     free_ring = given_back_.front();
     given_back_.erase(given_back_.begin());
   } else {

@@ -21,23 +21,23 @@ class trace_texts {
   /// The number of names is unbounded, so names leave some of the table to literals.
   enum class kind : bool { literal, name };
 
-  /// Returns: the place of the text, or of its beginning; 0 if the table is full. Any thread.
-  std::uint32_t place_of(std::string_view text, kind form = kind::literal) noexcept;
+  /// Returns: the offset of the text, or of its beginning; 0 if the table is full. Any thread.
+  std::uint32_t offset_of(std::string_view text, kind form = kind::literal) noexcept;
   /// The same for "file:line"; if it is too long, its end is kept.
-  std::uint32_t place_of(call_site site) noexcept;
+  std::uint32_t offset_of(call_site site) noexcept;
 
  private:
   static constexpr std::size_t slots = std::size_t{1} << 15;
 
-  char* at(std::uint32_t place) const noexcept {
-    return reinterpret_cast<char*>(head_) + head_->texts_at + place;
+  char* at(std::uint32_t offset) const noexcept {
+    return reinterpret_cast<char*>(head_) + head_->texts_at + offset;
   }
-  bool is(std::uint32_t place, std::string_view text) const noexcept;
+  bool is(std::uint32_t offset, std::string_view text) const noexcept;
   std::uint32_t add(std::string_view text, kind form) noexcept;
 
   trace::head* head_ = nullptr;
   std::mutex lock_;
-  std::array<std::uint32_t, slots> places_{};  // by their hashes; 0: free
+  std::array<std::uint32_t, slots> offsets_{};  // by their hashes; 0: free
   std::size_t texts_ = 0;
 };
 

@@ -46,7 +46,7 @@ fiber_facts metadata_of(const control_block& fiber) {
   facts.is_main = block.is_main;
   facts.runs_on = block.runs_on;
   if (block.named) {
-    const void* cold = block_slab::beside(fiber, block_slab::cold_parts, block_slab::cold_room);
+    const void* cold = block_slab::beside(fiber, block_slab::cold_parts, block_slab::cold_size);
     facts.name = name_at(&static_cast<const cold_part*>(cold)->name);
   }
   return facts;

@@ -29,25 +29,25 @@ std::chrono::nanoseconds computed_by(pid_t thread) noexcept {
 }  // namespace
 
 std::optional<progress> progress_of(const thread_state& thread) noexcept {
-  const auto places = thread.watched();
+  const auto addresses = thread.watched();
   mailbox* mail = nullptr;
   std::uint8_t rest = 0;
-  if (!peek(places.mail, mail) || mail == nullptr) return std::nullopt;
-  if (!peek(mail->rest_place(), rest) || rest != 0) return std::nullopt;
+  if (!peek(addresses.mail, mail) || mail == nullptr) return std::nullopt;
+  if (!peek(mail->rest_address(), rest) || rest != 0) return std::nullopt;
   progress result;
   int held_back = 0;
-  const bool whole = peek(places.runner, result.fiber) &&
-                     peek(places.until_look, result.until_look) &&
-                     peek(places.held_back, held_back) &&
-                     peek(thread.schedule.switches_place(), result.switches) &&
-                     peek(thread.schedule.polled_at_place(), result.polled_at);
+  const bool whole = peek(addresses.runner, result.fiber) &&
+                     peek(addresses.until_look, result.until_look) &&
+                     peek(addresses.held_back, held_back) &&
+                     peek(thread.schedule.switches_address(), result.switches) &&
+                     peek(thread.schedule.polled_at_address(), result.polled_at);
   if (!whole || result.fiber == nullptr) return std::nullopt;
   // A guard keeps the sum, but for one that begins or ends between these two looks.
   result.until_look += held_back;
   // A fiber that has parked is still the last that ran while the thread polls on its stack.
   fiber_state state{};
-  const auto* state_place = reinterpret_cast<const fiber_state*>(&result.fiber->state);
-  if (!peek(state_place, state) || state != fiber_state::running) return std::nullopt;
+  const auto* state_address = reinterpret_cast<const fiber_state*>(&result.fiber->state);
+  if (!peek(state_address, state) || state != fiber_state::running) return std::nullopt;
   return result;
 }
 

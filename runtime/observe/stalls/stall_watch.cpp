@@ -76,7 +76,7 @@ watch_state& state() {
 
 /// A thread that a fiber holds, as it was seen under the thread registry's lock.
 struct held_thread {
-  const thread_entry* place;
+  const thread_entry* entry;
   pid_t number;
   const thread_state* runtime;
   progress observation;
@@ -139,26 +139,26 @@ void tell(const options& settings, std::string text) {
 }
 
 std::span<void*> frames_of(const held_thread& thread, const fiber_facts& fiber,
-                           const blocked_call& call, std::span<void*> room) {
+                           const blocked_call& call, std::span<void*> buffer) {
   if (call.is == blocked_call::state::in_call) {
-    return blocked_frames(call, fiber.runs_on.top, room);
+    return blocked_frames(call, fiber.runs_on.top, buffer);
   }
   const bool runs = call.is == blocked_call::state::running && state_of(thread.number) == 'R';
-  return runs ? computing_frames(thread.number, room) : room.first(0);
+  return runs ? computing_frames(thread.number, buffer) : buffer.first(0);
 }
 
 void report(const held_thread& thread) {
-  std::array<void*, 64> room;
+  std::array<void*, 64> buffer;
   const std::lock_guard guard(state().report_mutex);
-  if (!thread.place->watched.load()) return;
+  if (!thread.entry->watched.load()) return;
   const fiber_facts fiber = metadata_of(*thread.observation.fiber);
   const blocked_call call = blocked_call_of(thread.number);
   if (progress_of(*thread.runtime) != thread.observation) return;
   count(fiber, thread, call.text);
-  std::span<void*> frames = frames_of(thread, fiber, call, room);
+  std::span<void*> frames = frames_of(thread, fiber, call, buffer);
   if (progress_of(*thread.runtime) != thread.observation) frames = {};  // perhaps of another fiber
   tell(thread.runtime->settings(), describe(thread, fiber, call, frames));
-  take_snapshot(snapshot_cause::stall);
+  save_snapshot(snapshot_cause::stall);
 }
 
 /// A child forked during a report has a copy of the report's memory, but not the thread that owns
@@ -198,19 +198,19 @@ class watcher {
 
  private:
   void skip(clock::duration time) noexcept {
-    for (auto& [place, sight] : timers_) sight.skip(time);
+    for (auto& [entry, sight] : timers_) sight.skip(time);
   }
 
   std::vector<held_thread> look(clock::time_point time) {
     std::vector<held_thread> result;
-    for_each_runtime([&](thread_entry& place) {
-      if (!place.watched.load()) return;
-      const thread_state& thread = *place.runtime.load();
+    for_each_runtime([&](thread_entry& entry) {
+      if (!entry.watched.load()) return;
+      const thread_state& thread = *entry.runtime.load();
       const auto observation = progress_of(thread);
-      stall_timer& sight = timers_[&place];
-      if (!sight.note(observation, place.thread, time, thread.settings().stall_report)) return;
+      stall_timer& sight = timers_[&entry];
+      if (!sight.note(observation, entry.thread, time, thread.settings().stall_report)) return;
       result.push_back(
-          {&place, place.thread, &thread, *observation, sight.held(time), sight.is_new()});
+          {&entry, entry.thread, &thread, *observation, sight.held(time), sight.is_new()});
     });
     return result;
   }

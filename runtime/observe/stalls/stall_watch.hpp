@@ -14,7 +14,7 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 class thread_state;
 
 /// Begins to watch as often as `settings` wants it, if nobody does yet. Threads are watched from
-/// when their place in the thread registry says so.
+/// when their entry in the thread registry says so.
 /// Throws: std::system_error; std::bad_alloc.
 void watch_stalls(const options& settings);
 /// Called before this thread's runtime ends: returns when no report about it is in progress.

@@ -52,15 +52,15 @@ stack bounds_of(const control_block& fiber) noexcept {
 }
 
 std::size_t frames_at(const void* context, const thread_state& thread,
-                      std::span<void*> room) noexcept {
-  const signal_frame place(context);
+                      std::span<void*> buffer) noexcept {
+  const signal_frame interrupted_frame(context);
   const bool throws = thread.exceptions().uncaught > 0;
-  if (place.doubt(bounds_of(thread.running()), throws) != nullptr) {
-    room[0] = place.instruction();
+  if (interrupted_frame.doubt(bounds_of(thread.running()), throws) != nullptr) {
+    buffer[0] = interrupted_frame.instruction();
     return 1;
   }
-  const std::span<void*> frames = place.frames(room);
-  std::copy(frames.begin(), frames.end(), room.begin());
+  const std::span<void*> frames = interrupted_frame.frames(buffer);
+  std::copy(frames.begin(), frames.end(), buffer.begin());
   return frames.size();
 }
 
@@ -74,7 +74,7 @@ void answer(const void* context) noexcept {
   request.state.store(question::word(number, question::answered));
 }
 
-/// A signal for which the kernel had no room to note the sender answers as well, and is the
+/// A signal for which the kernel had no memory to note the sender answers as well, and is the
 /// program's then, too.
 void on_signal(int signal, siginfo_t* info, void* context) noexcept {
   const int saved_errno = errno;
@@ -91,8 +91,8 @@ bool is_behind_a_call(std::uintptr_t address) noexcept {
   if (!peek(reinterpret_cast<decltype(code)*>(address - code.size()), code)) return false;
   if (code[2] == 0xe8) return true;                        // with a distance
   for (const std::size_t length : {2U, 3U, 4U, 6U, 7U}) {  // through a register or memory
-    const std::size_t place = code.size() - length;
-    if (code[place] == 0xff && (code[place + 1] & 0x38) == 0x10) return true;
+    const std::size_t position = code.size() - length;
+    if (code[position] == 0xff && (code[position + 1] & 0x38) == 0x10) return true;
   }
   return false;
 #else
@@ -119,7 +119,7 @@ void answer_for_frames() {
   shared_signal::install(the_signal, &on_signal, old_action);
 }
 
-std::span<void*> computing_frames(pid_t thread, std::span<void*> room) noexcept {
+std::span<void*> computing_frames(pid_t thread, std::span<void*> buffer) noexcept {
   using namespace std::chrono_literals;
   const std::uint64_t answer_state = question::word(thread, question::answered);
   request.state.store(question::word(thread, question::asked));
@@ -129,15 +129,15 @@ std::span<void*> computing_frames(pid_t thread, std::span<void*> room) noexcept 
     }
   }
   std::uint64_t state = question::word(thread, question::asked);
-  if (request.state.compare_exchange_strong(state, question::none)) return room.first(0);
+  if (request.state.compare_exchange_strong(state, question::none)) return buffer.first(0);
   while (request.state.load() != answer_state) std::this_thread::sleep_for(1ms);
-  const std::size_t count = std::min(request.count, room.size());
-  std::copy_n(request.frames.begin(), count, room.begin());
-  return room.first(count);
+  const std::size_t count = std::min(request.count, buffer.size());
+  std::copy_n(request.frames.begin(), count, buffer.begin());
+  return buffer.first(count);
 }
 
 std::span<void*> blocked_frames(const blocked_call& call, const void* top,
-                                std::span<void*> room) noexcept {
+                                std::span<void*> buffer) noexcept {
   constexpr std::size_t limit = 1'024;  // words that are looked at
   std::array<std::uintptr_t, limit> words;
   std::size_t count = peek_bytes(reinterpret_cast<void*>(call.stack_pointer),
@@ -147,12 +147,12 @@ std::span<void*> blocked_frames(const blocked_call& call, const void* top,
     const auto remaining = reinterpret_cast<std::uintptr_t>(top) - call.stack_pointer;
     count = std::min<std::size_t>(count, remaining / sizeof words[0]);
   }
-  room[0] = reinterpret_cast<void*>(call.instruction);
+  buffer[0] = reinterpret_cast<void*>(call.instruction);
   std::size_t size = 1;
-  for (std::size_t i = 0; i < count && size < room.size(); ++i) {
-    if (is_return_address(words[i])) room[size++] = reinterpret_cast<void*>(words[i]);
+  for (std::size_t i = 0; i < count && size < buffer.size(); ++i) {
+    if (is_return_address(words[i])) buffer[size++] = reinterpret_cast<void*>(words[i]);
   }
-  return room.first(size);
+  return buffer.first(size);
 }
 
 }}}  // namespace motet::MOTET_ABI::detail

@@ -20,13 +20,13 @@ void answer_for_frames();
 
 /// Returns: the return addresses of the motet thread, the innermost first; empty if it has not
 ///          answered soon, or stands where frames cannot be followed.
-std::span<void*> computing_frames(pid_t thread, std::span<void*> room) noexcept;
+std::span<void*> computing_frames(pid_t thread, std::span<void*> buffer) noexcept;
 
 /// Returns: the words on the thread's stack, from its stack pointer up to
 ///          `top` or a bound, that look like return addresses: behind a call,
 ///          in a loaded object. Some may be remnants of calls that have
 ///          returned.
 std::span<void*> blocked_frames(const blocked_call& call, const void* top,
-                                std::span<void*> room) noexcept;
+                                std::span<void*> buffer) noexcept;
 
 }}}  // namespace motet::MOTET_ABI::detail

@@ -146,8 +146,8 @@ void lay_out_for_call(saved_context& fresh, void* top, entry_function entry,
   fresh.stack_pointer = word;
 }
 
-saved_context as_left_inline(const saved_context& left_by_call) noexcept {
-  auto* slots = static_cast<void**>(left_by_call.stack_pointer);
+saved_context as_saved_inline(const saved_context& saved_by_call) noexcept {
+  auto* slots = static_cast<void**>(saved_by_call.stack_pointer);
   saved_context position;
   position.stack_pointer = slots + 7;
   position.resume_at = slots[6];

@@ -31,7 +31,7 @@ thread_local constinit offload_worker* own_worker = nullptr;  // in the frame of
 constexpr char name[] = "motet offload";
 
 /// The lock is held. From here on the thread is not counted as idle; its name says that it ends.
-void leave(room& target) noexcept {
+void leave(worker_pool& target) noexcept {
   --target.idle_count;
   --target.threads;
   own_worker->unlink();
@@ -110,7 +110,7 @@ int begin_thread(blocking_call& first) noexcept {
 
 /// The lock is held. Begins a thread that makes the call `first`.
 /// Returns: 0, or an errno value.
-int grow(room& target, blocking_call& first) noexcept {
+int grow(worker_pool& target, blocking_call& first) noexcept {
   const int error = begin_thread(first);
   if (error != 0) return error;
   ++target.threads;
@@ -119,7 +119,7 @@ int grow(room& target, blocking_call& first) noexcept {
 }
 
 /// The lock is held, and one thread fewer is busy: gives calls in line to other threads.
-void give_out(room& target) noexcept {
+void give_out(worker_pool& target) noexcept {
   while (target.may_begin()) {
     line_of_calls& queue = target.nested_line.empty() ? target.line : target.nested_line;
     blocking_call* next = queue.front();
@@ -138,7 +138,7 @@ void give_out(room& target) noexcept {
 /// Returns: as submit(); and in `idle` the idle thread that has got the call, whose event the
 /// caller
 ///          sets.
-int place(room& target, blocking_call& work, idle_thread*& idle) noexcept {
+int assign(worker_pool& target, blocking_call& work, idle_thread*& idle) noexcept {
   if (target.may_begin()) {
     idle = hand_over(target, work);
     if (idle != nullptr) return 0;
@@ -164,12 +164,12 @@ int submit(blocking_call& work) noexcept {
   thread_set& threads = thread_set::get();
   race_point();
   std::unique_lock lock(threads.lock);
-  room* outer_room = own_worker == nullptr ? nullptr : own_worker->works_in;
-  if (outer_room != nullptr) begin_wait(*own_worker, work);
+  worker_pool* outer_pool = own_worker == nullptr ? nullptr : own_worker->works_in;
+  if (outer_pool != nullptr) begin_wait(*own_worker, work);
   idle_thread* idle = nullptr;
-  const int error = place(threads.of(work), work, idle);
+  const int error = assign(threads.of(work), work, idle);
   if (error != 0) end_wait_for(work);
-  if (outer_room != nullptr) give_out(*outer_room);
+  if (outer_pool != nullptr) give_out(*outer_pool);
   lock.unlock();
   race_point();
   if (idle != nullptr) idle->event.set();
@@ -185,7 +185,7 @@ bool withdraw(blocking_call& work) noexcept {
   return true;
 }
 
-void will_leave(blocking_call& work) noexcept {
+void mark_abandoned(blocking_call& work) noexcept {
   thread_set& threads = thread_set::get();
   race_point();
   const std::lock_guard lock(threads.lock);
@@ -195,7 +195,7 @@ void will_leave(blocking_call& work) noexcept {
   give_out(*work.worker->works_in);
 }
 
-void has_left() noexcept {
+void end_wait_of_caller() noexcept {
   race_point();
   const std::lock_guard lock(thread_set::get().lock);
   if (own_worker != nullptr) end_wait(*own_worker);
@@ -209,7 +209,7 @@ namespace {
 
 constexpr std::chrono::seconds between_news{10};
 
-set_load load_of(room& calls) noexcept {
+set_load load_of(worker_pool& calls) noexcept {
   set_load load{calls.threads, calls.idle_count, 0};
   for (line_of_calls* line : {&calls.nested_line, &calls.line}) {
     for (auto* call = line->front(); call != nullptr; call = line->next(*call)) ++load.in_line;
@@ -227,8 +227,8 @@ set_load load() noexcept {
   thread_set& threads = thread_set::get();
   const std::lock_guard lock(threads.lock);
   set_load news;
-  for (room* room_of_set : {&threads.calls, &threads.own_calls, &threads.names}) {
-    const set_load part = load_of(*room_of_set);
+  for (worker_pool* pool_of_set : {&threads.calls, &threads.own_calls, &threads.names}) {
+    const set_load part = load_of(*pool_of_set);
     news.threads += part.threads;
     news.idle += part.idle;
     news.in_line += part.in_line;
@@ -237,10 +237,10 @@ set_load load() noexcept {
 }
 
 /// The most frequent site is found by a walk for each: only when calls have waited for long.
-std::optional<congestion> take_news_of(blocking_call& call, clock::duration at_least) noexcept {
+std::optional<congestion> congestion_of(blocking_call& call, clock::duration at_least) noexcept {
   thread_set& threads = thread_set::get();
   const std::lock_guard lock(threads.lock);
-  room& target = threads.of(call);
+  worker_pool& target = threads.of(call);
   const clock::time_point present = std::chrono::steady_clock::now();
   const bool recent =
       target.last_report != clock::time_point() && present - target.last_report < between_news;

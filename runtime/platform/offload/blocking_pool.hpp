@@ -38,9 +38,9 @@ int submit(blocking_call& work) noexcept;
 /// Returns: whether the call was taken back.
 bool withdraw(blocking_call& work) noexcept;
 /// The caller is about to abandon `work`, whose thread no longer counts towards the limit.
-void will_leave(blocking_call& work) noexcept;
+void mark_abandoned(blocking_call& work) noexcept;
 /// The caller no longer waits for its call, which may have ended and been destroyed.
-void has_left() noexcept;
+void end_wait_of_caller() noexcept;
 
 /// Called in a call: its thread never ends, because something depends on the thread's life.
 void keep_this_thread() noexcept;
@@ -49,22 +49,22 @@ struct set_load {
   std::size_t threads = 0, idle = 0;
   std::size_t in_line = 0;  // calls that no thread has begun
 };
-/// Returns: the load of all rooms. Walks the queues under the lock.
+/// Returns: the load of all worker pools. Walks the queues under the lock.
 set_load load() noexcept;
 
 /// Why calls in line have no thread.
 struct congestion {
   set_load load;
   std::size_t limit = 0;
-  std::size_t abandoned_count = 0;  // threads whose callers have left
+  std::size_t abandoned_count = 0;  // threads whose callers have abandoned their calls
   call_site site;                   // the call site of most running calls,
   std::size_t from_site = 0;        // the number of these calls,
   clock::duration longest{};        // and how long the oldest has run
 };
-/// Returns: what holds up the room of `call`, if that call is still in line, no call of the room
+/// Returns: what holds up the pool of `call`, if that call is still in line, no call of the pool
 ///          has begun for `at_least`, and this was not returned in the last ten seconds. The caller
 ///          reports it.
-std::optional<congestion> take_news_of(blocking_call& call, clock::duration at_least) noexcept;
+std::optional<congestion> congestion_of(blocking_call& call, clock::duration at_least) noexcept;
 
 /// While a standstill lives, no thread of the set gets a call, becomes idle, or ends.
 class standstill {

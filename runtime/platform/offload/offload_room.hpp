@@ -2,8 +2,8 @@
 // Which threads for offloaded calls are at work, and which calls stand in line for them. A thread
 // whose call has fibers may wait for calls of these fibers: then the thread is excused, another one
 // may work in its place, and the nested calls are served first, so that the calls that wait cannot
-// take all threads from those they wait for. A thread whose call was left by its caller is excused,
-// too. All is under the lock of platform/offload/blocking_pool.cpp.
+// take all threads from those they wait for. A thread whose call was abandoned by its caller is
+// excused, too. All is under the lock of platform/offload/blocking_pool.cpp.
 #pragma once
 
 #include <atomic>
@@ -21,19 +21,19 @@
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 namespace blocking_pool {
-struct room;
+struct worker_pool;
 }
 
 struct offload_workers_tag;
 
 /// The part of a thread in the set.
 struct offload_worker : tagged_link<offload_workers_tag> {
-  call_site site;                           // the call site of the current call
-  clock::time_point begin{};                // when it began; the epoch: it makes none
-  blocking_pool::room* works_in = nullptr;  // null: the thread is not in the set
-  std::size_t waits_for = 0;                // how many calls of its call's fibers it waits for
-  bool abandoned = false;                   // the caller has left the call that the thread makes
-  bool stays = false;                       // however long it is idle
+  call_site site;                                  // the call site of the current call
+  clock::time_point begin{};                       // when it began; the epoch: it makes none
+  blocking_pool::worker_pool* works_in = nullptr;  // null: the thread is not in the set
+  std::size_t waits_for = 0;  // how many calls of its call's fibers it waits for
+  bool abandoned = false;     // the caller has abandoned the call that the thread makes
+  bool stays = false;         // however long it is idle
 
   bool excused() const noexcept { return waits_for > 0 || abandoned; }
 };
@@ -53,8 +53,9 @@ struct idle_thread : tagged_link<idle_tag> {
 
 using line_of_calls = list<blocking_call, blocking_calls_tag>;
 
-struct room {
-  explicit constexpr room(const std::atomic<std::size_t>& maximum) noexcept : limit(maximum) {}
+struct worker_pool {
+  explicit constexpr worker_pool(const std::atomic<std::size_t>& maximum) noexcept
+      : limit(maximum) {}
 
   const std::atomic<std::size_t>& limit;
   std::size_t threads = 0;
@@ -123,7 +124,7 @@ inline void note_done(offload_worker& worker, blocking_call* work) noexcept {
 
 /// Returns: the next call, or null, for a thread that has just become free and counts as busy.
 inline blocking_call* next_for(offload_worker& worker) noexcept {
-  room& target = *worker.works_in;
+  worker_pool& target = *worker.works_in;
   blocking_call* next = target.nested_line.pop_front();
   if (next == nullptr && target.busy() <= target.limit.load()) next = target.line.pop_front();
   if (next == nullptr) return nullptr;
@@ -133,7 +134,7 @@ inline blocking_call* next_for(offload_worker& worker) noexcept {
 }
 
 /// Returns: the idle thread that has `work` now, whose event is to be set; or null.
-inline idle_thread* hand_over(room& target, blocking_call& work) noexcept {
+inline idle_thread* hand_over(worker_pool& target, blocking_call& work) noexcept {
   idle_thread* idle = target.idle.pop_front();
   if (idle == nullptr) return nullptr;
   --target.idle_count;
@@ -146,21 +147,21 @@ inline idle_thread* hand_over(room& target, blocking_call& work) noexcept {
 /// The set has no destructor: its threads outlive statics.
 struct thread_set {
   std::mutex lock;
-  room calls{most};
-  room own_calls{most_for_own};
-  room names{most_for_names};
+  worker_pool calls{most};
+  worker_pool own_calls{most_for_own};
+  worker_pool names{most_for_names};
 
   static thread_set& get() {
     static constinit thread_set threads;
     return threads;
   }
-  room& of(const blocking_call& work) noexcept {
-    switch (work.room) {
-      case offload_room::own:
+  worker_pool& of(const blocking_call& work) noexcept {
+    switch (work.pool) {
+      case offload_pool::own:
         return own_calls;
-      case offload_room::names:
+      case offload_pool::names:
         return names;
-      case offload_room::calls:
+      case offload_pool::calls:
         break;
     }
     return calls;

@@ -26,18 +26,18 @@ namespace motet { inline namespace MOTET_ABI {
 template <typename... Bodies>
   requires(detail::callable_body<Bodies> && ...)
 auto await_all(Bodies&&... bodies) {
-  std::tuple<detail::awaited_result<detail::returned_by<Bodies>>...> places;
+  std::tuple<detail::awaited_result<detail::returned_by<Bodies>>...> outcomes;
   group fibers;
-  const auto start = [&fibers](auto& place, auto& body) {
-    place.fiber = fibers.spin([&place, &body] { place.fill(body); });
+  const auto start = [&fibers](auto& outcome, auto& body) {
+    outcome.fiber = fibers.spin([&outcome, &body] { outcome.fill(body); });
   };
-  std::apply([&](auto&... place) { (start(place, bodies), ...); }, places);
+  std::apply([&](auto&... outcome) { (start(outcome, bodies), ...); }, outcomes);
   fibers.await_all();
   if constexpr ((std::is_void_v<detail::returned_by<Bodies>> && ...)) {
-    std::apply([](auto&... place) { (place.take(), ...); }, places);
+    std::apply([](auto&... outcome) { (outcome.take(), ...); }, outcomes);
   } else {
     using results = std::tuple<detail::value_of<detail::returned_by<Bodies>>...>;
-    return std::apply([](auto&... place) { return results{place.take()...}; }, places);
+    return std::apply([](auto&... outcome) { return results{outcome.take()...}; }, outcomes);
   }
 }
 
@@ -47,20 +47,20 @@ auto await_all(Bodies&&... bodies) {
 template <detail::range_of_bodies Bodies>
 auto await_all(Bodies&& bodies) {
   using result = detail::returned_by<detail::element_of<Bodies>>;
-  std::vector<detail::awaited_result<result>> places(detail::count_of(bodies));
+  std::vector<detail::awaited_result<result>> outcomes(detail::count_of(bodies));
   group fibers;
-  auto place = places.begin();
+  auto outcome = outcomes.begin();
   for (auto& body : bodies) {
-    place->fiber = fibers.spin([&place = *place, &body] { place.fill(body); });
-    ++place;
+    outcome->fiber = fibers.spin([&outcome = *outcome, &body] { outcome.fill(body); });
+    ++outcome;
   }
   fibers.await_all();
   if constexpr (std::is_void_v<result>) {
-    for (auto& slot : places) slot.take();
+    for (auto& slot : outcomes) slot.take();
   } else {
     std::vector<result> results;
-    results.reserve(places.size());
-    for (auto& slot : places) results.push_back(slot.take());
+    results.reserve(outcomes.size());
+    for (auto& slot : outcomes) results.push_back(slot.take());
     return results;
   }
 }
@@ -183,10 +183,10 @@ template <detail::range_of_handles Handles>
 auto first_value(const Handles& handles) {
   using held = std::remove_cvref_t<detail::element_of<const Handles>>;
   using value = typename detail::value_in_handle<held>::type;
-  std::vector<const held*> places;
-  places.reserve(detail::count_of(handles));
-  for (const held& entry : handles) places.push_back(&entry);
-  return detail::first_value_of<value>(places);
+  std::vector<const held*> references;
+  references.reserve(detail::count_of(handles));
+  for (const held& entry : handles) references.push_back(&entry);
+  return detail::first_value_of<value>(references);
 }
 
 /// Runs each of `bodies` in its own fiber, and reports each outcome to `joiner` when it occurs, one

@@ -50,7 +50,7 @@ struct coroutine_outcome {
   }
 
   event completion;
-  std::optional<typename kept_as<T>::type> value;
+  std::optional<typename stored_as<T>::type> value;
   std::exception_ptr error;
 };
 

@@ -22,23 +22,23 @@ namespace detail {
 class race;
 
 /// A slot for one more fiber in a group that may have a limit.
-class group_room {
+class group_slot {
  public:
-  explicit group_room(group_family& group);
-  group_room(const group_room&) = delete;
-  group_room& operator=(const group_room&) = delete;
-  /// Unless a fiber has taken the place, the next caller of group::spin() gets it.
-  ~group_room() {
+  explicit group_slot(group_family& group);
+  group_slot(const group_slot&) = delete;
+  group_slot& operator=(const group_slot&) = delete;
+  /// Unless a fiber has taken the slot, the next caller of group::spin() gets it.
+  ~group_slot() {
     if (group_ != nullptr) give_back();
   }
-  void taken() noexcept {
+  void commit() noexcept {
     if (group_ != nullptr) --detail::taken(group_)->promises;
   }
 
  private:
   void give_back() noexcept;
 
-  group_family* group_ = nullptr;  // null: no limit. May be destroyed before ~group_room()
+  group_family* group_ = nullptr;  // null: no limit. May be destroyed before ~group_slot()
   handle owner_;
 };
 
@@ -49,7 +49,7 @@ class group {
   /// The running fiber owns the group, and is the parent of the fibers that are spun in it.
   /// Not a switchpoint.
   group();
-  /// At most `limit` of the group's fibers live at once; spin() waits for room.
+  /// At most `limit` of the group's fibers live at once; spin() waits for a slot.
   /// Not a switchpoint.
   /// Throws: std::invalid_argument for 0.
   explicit group(std::size_t limit);
@@ -67,16 +67,16 @@ class group {
   /// Throws: as motet::spin(); `cancelled` if the owner is ending; a pending interruption.
   template <typename F>
   auto spin(F&& body, call_site site = call_site::here()) {
-    detail::group_room room(family_);
+    detail::group_slot slot(family_);
     auto fiber = detail::spin_in(&family_, nullptr, std::forward<F>(body), site);
-    room.taken();
+    slot.commit();
     return fiber;
   }
   template <typename F>
   auto spin(spin_options options, F&& body, call_site site = call_site::here()) {
-    detail::group_room room(family_);
+    detail::group_slot slot(family_);
     auto fiber = detail::spin_in(&family_, &options, std::forward<F>(body), site);
-    room.taken();
+    slot.commit();
     return fiber;
   }
 

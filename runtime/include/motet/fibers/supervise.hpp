@@ -70,11 +70,11 @@ class child_maker {
   template <typename F>
     requires(!std::is_same_v<std::remove_cvref_t<F>, child_maker>)
   child_maker(F&& make) {
-    using kept = std::decay_t<F>;
-    if constexpr (std::is_pointer_v<kept> || requires { make.operator bool(); }) {
+    using stored_callable = std::decay_t<F>;
+    if constexpr (std::is_pointer_v<stored_callable> || requires { make.operator bool(); }) {
       if (!make) return;
     }
-    run_ = [factory = std::make_shared<kept>(std::forward<F>(make))] { run(*factory); };
+    run_ = [factory = std::make_shared<stored_callable>(std::forward<F>(make))] { run(*factory); };
   }
 
   explicit operator bool() const noexcept { return run_ != nullptr; }

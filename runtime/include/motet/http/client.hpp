@@ -50,11 +50,11 @@ class reply {
   std::optional<std::uint64_t> length() const noexcept;
 
   /// Reads the next bytes of the body.
-  /// Returns: bytes read, at most as many as `room` has; 0 at the end.
+  /// Returns: bytes read, at most as many as `buffer` has; 0 at the end.
   /// Switchpoint.
   /// Throws: std::system_error; timed_out if nothing arrives within client_options::stall;
   ///         unexpected_eof if the connection ends first; bad_reply; a pending interruption.
-  std::size_t read(std::span<std::byte> room);
+  std::size_t read(std::span<std::byte> buffer);
   /// Returns: the rest of the body.
   /// Switchpoint.
   /// Throws: as read(); bad_reply if it is longer than client_options::text.

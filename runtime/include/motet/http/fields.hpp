@@ -69,9 +69,9 @@ class fields {
   std::string_view get(std::string_view name) const noexcept;
 
   /// Not a switchpoint.
-  std::size_t size() const noexcept { return places_.size(); }
+  std::size_t size() const noexcept { return extents_.size(); }
   /// Not a switchpoint.
-  bool empty() const noexcept { return places_.empty(); }
+  bool empty() const noexcept { return extents_.empty(); }
   /// Not a switchpoint.
   iterator begin() const noexcept { return {*this, 0}; }
   /// Not a switchpoint.
@@ -80,7 +80,7 @@ class fields {
  private:
   friend struct fields_access;
 
-  struct place {
+  struct extent {
     std::uint32_t name;
     std::uint32_t name_size;
     std::uint32_t value;
@@ -90,7 +90,7 @@ class fields {
   field at(std::size_t index) const noexcept;
 
   std::string text_;  // names and values; for a received head, the whole text of it
-  std::vector<place> places_;
+  std::vector<extent> extents_;
 };
 
 }}}  // namespace motet::MOTET_ABI::http

@@ -68,12 +68,12 @@ class request {
 
   /// Reads the next bytes of the body.
   /// Sends "100 Continue" first if the client expects it.
-  /// Returns: bytes read, at most the size of `room`; 0 at the end.
+  /// Returns: bytes read, at most the size of `buffer`; 0 at the end.
   /// Switchpoint.
   /// Throws: status_error: 400 for a malformed body, 413 for more than
   ///         serve_options::body, 408 if the client pauses for serve_options::stall;
   ///         std::system_error; unexpected_eof; a pending interruption.
-  std::size_t read(std::span<std::byte> room);
+  std::size_t read(std::span<std::byte> buffer);
   /// Returns: the rest of the body.
   /// Switchpoint.
   /// Throws: as read().

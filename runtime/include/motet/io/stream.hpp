@@ -18,10 +18,10 @@ namespace motet { inline namespace MOTET_ABI {
 /// std::error_code throw nothing, and set it to operation_canceled when something is pending for
 /// the fiber. shutdown(SHUT_WR) says that no more will be written.
 template <typename S>
-concept stream = requires(S& s, std::span<std::byte> room, std::span<const std::byte> bytes,
+concept stream = requires(S& s, std::span<std::byte> buffer, std::span<const std::byte> bytes,
                           std::error_code& error) {
-  { s.read(room) } -> std::convertible_to<std::size_t>;
-  { s.read(room, error) } -> std::convertible_to<std::size_t>;
+  { s.read(buffer) } -> std::convertible_to<std::size_t>;
+  { s.read(buffer, error) } -> std::convertible_to<std::size_t>;
   { s.write(bytes, error) } -> std::convertible_to<std::size_t>;
   s.write_all(bytes);
   s.shutdown(SHUT_WR);

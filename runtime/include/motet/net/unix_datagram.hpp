@@ -36,7 +36,7 @@ class unix_datagram : public detail::datagram_socket {
   /// path that it created, unless that is another file by now.
   /// Switchpoint if there are such calls; nothing interrupts it.
   void close() noexcept {
-    path_.take_away();  // first, so that nobody finds it abandoned and recreates it
+    path_.remove();  // first, so that nobody finds it abandoned and recreates it
     datagram_socket::close();
   }
   /// Gives up ownership of the descriptor, and keeps the path. Pending calls continue.

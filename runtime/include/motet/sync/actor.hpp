@@ -139,13 +139,13 @@ class actor<M>::inbox {
   friend class actor;
   explicit inbox(channel<M>& messages) : messages_(messages) {}
 
-  using place = typename std::list<std::optional<M>>::iterator;
+  using iterator = typename std::list<std::optional<M>>::iterator;
 
   M next() { return *messages_.pop(); }
 
   /// Adds the list node before the message is taken, so that a bad_alloc loses no message.
   void receive_more() {
-    const place last = passed_over_.emplace(passed_over_.end());
+    const iterator last = passed_over_.emplace(passed_over_.end());
     try {
       last->emplace(next());
     } catch (...) {
@@ -154,7 +154,7 @@ class actor<M>::inbox {
     }
   }
 
-  M take(place position) {
+  M take(iterator position) {
     M message = std::move(**position);
     passed_over_.erase(position);
     return message;

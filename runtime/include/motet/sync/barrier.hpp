@@ -49,7 +49,7 @@ class basic_barrier {
     single_wait node("wait at a barrier", this, thread, Sharing::shared);
     waiters_.push_back(node);
     sharing_.unlock();
-    if (!node.lone_waiter.park() && (take_back(node, round) || node.list_gone)) {
+    if (!node.lone_waiter.park() && (revert_arrival(node, round) || node.list_gone)) {
       throw_interruption();
     }
     if (node.lone_waiter.destroyed) throw_destroyed();
@@ -97,13 +97,13 @@ class basic_barrier {
   }
 
   /// Returns: false if the round has already ended: the arrival was then needed, and counts.
-  bool take_back(wait_node& node, std::uint64_t round) noexcept {
-    bool taken_back = false;
+  bool revert_arrival(wait_node& node, std::uint64_t round) noexcept {
+    bool reverted = false;
     leave(sharing_, node, [&] {
-      taken_back = round == round_;
-      if (taken_back) ++absentees_;
+      reverted = round == round_;
+      if (reverted) ++absentees_;
     });
-    return taken_back;
+    return reverted;
   }
 
   Sharing sharing_;

@@ -16,7 +16,7 @@ namespace motet { inline namespace MOTET_ABI {
 
 namespace detail {
 
-[[noreturn]] void refuse_to_keep_nothing();
+[[noreturn]] void refuse_zero_capacity();
 [[noreturn]] void throw_channel_closed();
 
 /// The last items of a broadcast, which it shares with its subscriptions.
@@ -25,18 +25,18 @@ struct broadcast_items {
   static constexpr bool shared = Sharing::shared;
   explicit broadcast_items(std::size_t capacity) : ring(capacity) {}
 
-  void read(std::uint64_t& place, reading<T>& result) {
+  void read(std::uint64_t& position, reading<T>& result) {
     const std::uint64_t oldest = push_count - std::min<std::uint64_t>(push_count, ring.size());
-    if (place < oldest) {
-      result.miss_count = oldest - place;
-      place = oldest;
-    } else if (place < push_count) {
-      result.value = ring[place++ % ring.size()];
+    if (position < oldest) {
+      result.miss_count = oldest - position;
+      position = oldest;
+    } else if (position < push_count) {
+      result.value = ring[position++ % ring.size()];
     }
     result.complete = result.miss_count > 0 || result.value != nullptr || closed;
   }
 
-  waiting_room<Sharing> room;
+  wait_queue<Sharing> waiters;
   std::vector<std::shared_ptr<const T>> ring;  // in a ring
   std::uint64_t push_count = 0;
   bool closed = false;
@@ -57,22 +57,22 @@ class basic_broadcast {
   /// Closes the broadcast.
   /// Not a switchpoint.
   ~basic_broadcast() {
-    items_->room.release_at_end([this] { items_->closed = true; });
+    items_->waiters.release_at_end([this] { items_->closed = true; });
   }
 
   /// Returns: a subscription to all items pushed after this call.
   /// Not a switchpoint.
   subscription subscribe() const {
-    return subscription(items_, items_->room.look([this] { return items_->push_count; }));
+    return subscription(items_, items_->waiters.look([this] { return items_->push_count; }));
   }
 
-  /// Adds an item, in the place of the oldest one if all places are taken.
+  /// Adds an item, in the slot of the oldest one if all slots are in use.
   /// Not a switchpoint.
   /// Throws: channel_closed; std::bad_alloc.
   void push(T item) {
     auto copy = std::make_shared<const T>(std::move(item));
     bool closed = false;
-    items_->room.release_if([&] {
+    items_->waiters.release_if([&] {
       closed = items_->closed;
       if (!closed) copy.swap(items_->ring[items_->push_count++ % items_->ring.size()]);
       return !closed;
@@ -84,12 +84,12 @@ class basic_broadcast {
   /// if it is closed already.
   /// Not a switchpoint.
   void close() {
-    items_->room.release_if([this] { return items_->closed = true; });
+    items_->waiters.release_if([this] { return items_->closed = true; });
   }
 
  private:
   static std::shared_ptr<items> make(std::size_t capacity) {
-    if (capacity == 0) refuse_to_keep_nothing();
+    if (capacity == 0) refuse_zero_capacity();
     return std::make_shared<items>(capacity);
   }
 

@@ -21,34 +21,34 @@ class basic_event {
   /// Switchpoint.
   /// Throws: a pending interruption; std::logic_error if the event is destroyed meanwhile.
   void wait() {
-    room_.wait_unless([this] { return is_ready(); }, "wait for an event", this);
+    waiters_.wait_unless([this] { return is_ready(); }, "wait for an event", this);
   }
 
   /// Sets the event: ends every open wait, in order, and later waits return at once.
   /// Not a switchpoint.
   void set() {
-    room_.release_if([this] { return set_ = true; });
+    waiters_.release_if([this] { return set_ = true; });
   }
 
   /// Clears the event: waits that begin after this call last until another set().
   /// Not a switchpoint.
   void reset() {
-    room_.look([this] { set_ = false; });
+    waiters_.look([this] { set_ = false; });
   }
 
   /// Returns: whether the event is set.
   /// Not a switchpoint.
   bool is_set() const {
-    return room_.look([this] { return set_; });
+    return waiters_.look([this] { return set_; });
   }
 
  private:
   template <typename>
-  friend struct room_case;
+  friend struct basic_state_case;
   static constexpr bool shared = Sharing::shared;
   bool is_ready() const noexcept { return set_; }
 
-  mutable waiting_room<Sharing> room_;
+  mutable wait_queue<Sharing> waiters_;
   bool set_ = false;
 };
 

@@ -34,21 +34,21 @@ struct nothing_more {};
 
 /// How a T is stored: a reference as its address.
 template <typename T>
-struct kept_as {
+struct stored_as {
   using type = T;
 };
 template <typename T>
-struct kept_as<T&> {
+struct stored_as<T&> {
   using type = T*;
 };
 template <>
-struct kept_as<void> {
+struct stored_as<void> {
   using type = nothing_more;
 };
 
 template <typename T>
 struct future_state {
-  using stored = typename kept_as<T>::type;
+  using stored = typename stored_as<T>::type;
 
   /// Returns: whether the caller is the first to decide; it must then call publish().
   bool decide() noexcept { return !decided.exchange(true, std::memory_order_relaxed); }

@@ -29,7 +29,7 @@ class basic_latch {
   /// Throws: std::invalid_argument, without effect, if `steps` is negative or more than are left.
   void count_down(std::ptrdiff_t steps = 1) {
     bool refused = false;
-    room_.release_if([&] {
+    waiters_.release_if([&] {
       refused = steps < 0 || steps > remaining_;
       if (!refused) remaining_ -= steps;
       return remaining_ == 0;
@@ -41,22 +41,22 @@ class basic_latch {
   /// Switchpoint; switches only if it must wait.
   /// Throws: a pending interruption; std::logic_error if the latch is destroyed meanwhile.
   void wait() {
-    room_.wait_unless([this] { return is_ready(); }, "wait for a latch", this);
+    waiters_.wait_unless([this] { return is_ready(); }, "wait for a latch", this);
   }
 
   /// Returns: whether the latch is open.
   /// Not a switchpoint.
   bool is_open() const {
-    return room_.look([this] { return is_ready(); });
+    return waiters_.look([this] { return is_ready(); });
   }
 
  private:
   template <typename>
-  friend struct room_case;
+  friend struct basic_state_case;
   static constexpr bool shared = Sharing::shared;
   bool is_ready() const noexcept { return remaining_ == 0; }
 
-  mutable waiting_room<Sharing> room_;
+  mutable wait_queue<Sharing> waiters_;
   std::ptrdiff_t remaining_;
 };
 

@@ -73,9 +73,9 @@ class basic_rate_limiter {
   void acquire(std::size_t cost = 1) {
     state_->check(cost);
     Sharing::enter();
-    if (state_->take_in_passing(cost)) return;
+    if (state_->try_acquire(cost)) return;
     const shared_owner<state> stays(*state_);
-    stays->wait_and_take(cost);
+    stays->acquire(cost);
   }
 
   /// Takes `cost` if that needs no waiting, and no other caller waits.
@@ -83,7 +83,7 @@ class basic_rate_limiter {
   /// Throws: std::invalid_argument if `cost` is 0 or more than the burst.
   bool try_acquire(std::size_t cost = 1) {
     state_->check(cost);
-    return state_->take_in_passing(cost);
+    return state_->try_acquire(cost);
   }
 
   /// Returns: the limiter's state. Not a switchpoint.
@@ -107,17 +107,17 @@ class basic_rate_limiter {
       if (cost == 0 || cost > burst_) refuse_rate();
     }
 
-    bool take_in_passing(std::size_t cost) {
+    bool try_acquire(std::size_t cost) {
       const std::lock_guard lock(this->sharing);
       forget_gone();
       const bool nobody_waits = this->owners == 1;
-      return nobody_waits && take(cost) == no_delay;
+      return nobody_waits && try_reserve(cost) == no_delay;
     }
 
-    void wait_and_take(std::size_t cost) {
-      const std::lock_guard turn(*turn_);
+    void acquire(std::size_t cost) {
+      const std::lock_guard lock(*queue_mutex_);
       for (;;) {
-        const clock::time_point fits = take_unless_ended(cost);
+        const clock::time_point fits = acquire_unless_ended(cost);
         if (fits == no_delay) return;
         last_call_.rest_until(fits);
       }
@@ -126,9 +126,8 @@ class basic_rate_limiter {
     rate_limiter_stats stats() {
       const std::lock_guard lock(this->sharing);
       forget_gone();
-      const clock::duration taken_ahead =
-          std::max(spoken_for_ - clock::now(), clock::duration::zero());
-      const clock::duration remaining = interval_ * static_cast<clock::rep>(burst_) - taken_ahead;
+      const clock::duration debt = std::max(spoken_for_ - clock::now(), clock::duration::zero());
+      const clock::duration remaining = interval_ * static_cast<clock::rep>(burst_) - debt;
       return {burst_, static_cast<std::size_t>(remaining / interval_), this->owners - 1};
     }
 
@@ -137,21 +136,21 @@ class basic_rate_limiter {
     }
 
    private:
-    /// A forked child forgets the waiters of its parent, and which of them had the turn.
+    /// A forked child forgets the waiters of its parent, and which of them held the mutex.
     void forget_gone() {
       if (detail::taken(used_in_, this_process()) == this_process()) return;
       this->owners = 1;
-      turn_.emplace();
+      queue_mutex_.emplace();
     }
 
-    clock::time_point take_unless_ended(std::size_t cost) {
+    clock::time_point acquire_unless_ended(std::size_t cost) {
       const std::lock_guard lock(this->sharing);
       if (this->ended) throw_destroyed();
-      return take(cost);
+      return try_reserve(cost);
     }
 
     /// Returns: `no_delay`, or the time at which `cost` will fit.
-    clock::time_point take(std::size_t cost) noexcept {
+    clock::time_point try_reserve(std::size_t cost) noexcept {
       const clock::time_point time = clock::now();
       const clock::time_point end =
           std::max(spoken_for_, time) + interval_ * static_cast<clock::rep>(cost);
@@ -165,7 +164,8 @@ class basic_rate_limiter {
     const std::size_t burst_;
     clock::time_point spoken_for_{};  // until then the rate is used up, except for the burst
     std::uint32_t used_in_ = this_process();
-    std::optional<basic_mutex<Sharing>> turn_{std::in_place};  // held by the first that waits
+    // Held by the first that waits.
+    std::optional<basic_mutex<Sharing>> queue_mutex_{std::in_place};
     last_call<Sharing> last_call_;
   };
 

@@ -59,7 +59,7 @@ class basic_resource_pool {
   /// Throws: a pending interruption; what `make` and `healthy` throw, and then nothing is lent;
   ///         std::logic_error if the pool is destroyed meanwhile.
   lease acquire() {
-    taken_slot slot(*state_);
+    acquired_slot slot(*state_);
     while (std::optional<T> thing = slot->take_idle()) {
       if (!slot->healthy || slot->healthy(*thing)) return lease(std::move(slot), std::move(*thing));
     }
@@ -117,12 +117,12 @@ class basic_resource_pool {
   };
 
   /// A permit to have one resource lent; its destructor gives the permit back.
-  class taken_slot {
+  class acquired_slot {
    public:
-    explicit taken_slot(state& owner) : owner_(owner) { owner.slots.acquire(); }
-    taken_slot(taken_slot&&) noexcept = default;
-    taken_slot& operator=(taken_slot&&) = delete;
-    ~taken_slot() {
+    explicit acquired_slot(state& owner) : owner_(owner) { owner.slots.acquire(); }
+    acquired_slot(acquired_slot&&) noexcept = default;
+    acquired_slot& operator=(acquired_slot&&) = delete;
+    ~acquired_slot() {
       if (owner_) owner_->slots.release();
     }
     state* operator->() const noexcept { return &*owner_; }
@@ -169,9 +169,10 @@ class [[nodiscard]] basic_resource_pool<T, Sharing>::lease {
 
  private:
   friend class basic_resource_pool;
-  lease(taken_slot&& slot, T&& thing) noexcept : slot_(std::move(slot)), thing_(std::move(thing)) {}
+  lease(acquired_slot&& slot, T&& thing) noexcept
+      : slot_(std::move(slot)), thing_(std::move(thing)) {}
 
-  std::optional<taken_slot> slot_;
+  std::optional<acquired_slot> slot_;
   mutable std::optional<T> thing_;
 };
 

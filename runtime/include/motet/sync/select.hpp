@@ -31,7 +31,7 @@ class enabled_branches {
     if (candidate.enabled) branches_[count_++] = &candidate;
   }
   select_branch& take_one(bool as_they_are) {
-    return detail::take_one(std::span(branches_.data(), count_), as_they_are);
+    return detail::select_one(std::span(branches_.data(), count_), as_they_are);
   }
 
  private:
@@ -70,7 +70,7 @@ std::size_t select_in(bool as_they_are, Cases& cases) {
     item.branch.begin();
     if (item.branch.enabled) branches.push_back(&item.branch);
   }
-  const select_branch& winner = take_one_of(branches, as_they_are);
+  const select_branch& winner = select_one_of(branches, as_they_are);
   const std::size_t index = winner.index;
   for (auto& item : cases) {
     if (&item.branch != &winner) continue;
@@ -122,7 +122,7 @@ auto on_push(const detail::basic_sender<T, Sharing>& destination, std::type_iden
 /// Not a switchpoint.
 template <typename Sharing, typename F = detail::nothing_to_do>
 auto on_set(detail::basic_event<Sharing>& flag, F handler = {}) {
-  using branch = detail::ready_room_case<detail::basic_event<Sharing>>;
+  using branch = detail::state_case<detail::basic_event<Sharing>>;
   return detail::select_case<branch, F>{branch(flag), std::move(handler)};
 }
 
@@ -130,7 +130,7 @@ auto on_set(detail::basic_event<Sharing>& flag, F handler = {}) {
 /// Not a switchpoint.
 template <typename Sharing, typename F = detail::nothing_to_do>
 auto on_open(detail::basic_latch<Sharing>& gate, F handler = {}) {
-  using branch = detail::ready_room_case<detail::basic_latch<Sharing>>;
+  using branch = detail::state_case<detail::basic_latch<Sharing>>;
   return detail::select_case<branch, F>{branch(gate), std::move(handler)};
 }
 

@@ -45,7 +45,7 @@ class basic_semaphore {
     thread_core* thread = Sharing::enter();
     sharing_.lock();
     do {
-      const answer result = take(count, waiters_.front() != nullptr);
+      const answer result = acquire_now(count, waiters_.front() != nullptr);
       if (result != answer::wait) {
         sharing_.unlock();
         if (result == answer::closed) throw_semaphore_closed();
@@ -67,7 +67,7 @@ class basic_semaphore {
   bool try_acquire(std::ptrdiff_t count = 1) {
     if (count <= 0) refuse_permits();
     sharing_.lock();
-    const answer result = take(count, waiters_.front() != nullptr);
+    const answer result = acquire_now(count, waiters_.front() != nullptr);
     sharing_.unlock();
     if (result == answer::closed) throw_semaphore_closed();
     return result == answer::done;
@@ -124,7 +124,7 @@ class basic_semaphore {
   enum class answer { done, closed, wait };
 
   /// Called under the lock.
-  answer take(std::ptrdiff_t count, bool others_wait) noexcept {
+  answer acquire_now(std::ptrdiff_t count, bool others_wait) noexcept {
     if (closed_) return answer::closed;
     if (free_ < count || others_wait) return answer::wait;
     free_ -= count;
@@ -152,7 +152,7 @@ class basic_semaphore {
   }
 
   void choose(wake_list& waiters, const thread_core* chooser) noexcept {
-    while (wait_node* next = waiters_.first_left()) {
+    while (wait_node* next = waiters_.first_open()) {
       const auto size = static_cast<std::ptrdiff_t>(next->number);
       if (size > free_) return;
       if (!wait_list::take(*next, chooser)) continue;  // interrupted just now

@@ -32,7 +32,7 @@ class basic_shared_mutex {
   bool try_lock() {
     thread_core* thread = self_core();
     const std::lock_guard lock(sharing_);
-    return take_now(thread, writing, free_for(writing));
+    return acquire_now(thread, writing, free_for(writing));
   }
 
   /// Gives up what lock() took.
@@ -57,7 +57,7 @@ class basic_shared_mutex {
   bool try_lock_shared() {
     thread_core* thread = self_core();
     const std::lock_guard lock(sharing_);
-    return take_now(thread, reading, free_for(reading) && !waiters_.anybody());
+    return acquire_now(thread, reading, free_for(reading) && !waiters_.anybody());
   }
 
   /// Gives up what lock_shared() took.
@@ -86,7 +86,7 @@ class basic_shared_mutex {
     return writer() == 0 && (mode == reading || readers_ == 0);
   }
 
-  void take(std::size_t mode, std::uintptr_t mark) noexcept {
+  void acquire(std::size_t mode, std::uintptr_t mark) noexcept {
     if (mode == writing) {
       writer_.store(mark, std::memory_order_relaxed);
     } else {
@@ -94,9 +94,9 @@ class basic_shared_mutex {
     }
   }
 
-  bool take_now(thread_core* thread, way mode, bool possible) noexcept {
+  bool acquire_now(thread_core* thread, way mode, bool possible) noexcept {
     if (possible) {
-      take(mode, holder_mark(thread));
+      acquire(mode, holder_mark(thread));
     } else if (thread != nullptr) {
       thread->backs_off(true);
     }
@@ -114,7 +114,7 @@ class basic_shared_mutex {
         refuse_to_lock_again();
       }
       if (free_for(mode) && !waiters_.anybody()) {
-        take(mode, me);
+        acquire(mode, me);
         sharing_.unlock();
         return;
       }
@@ -134,7 +134,7 @@ class basic_shared_mutex {
       sharing_.lock();
       waiters_.arrived();
       if (free_for(mode)) {
-        take(mode, me);
+        acquire(mode, me);
         choose(waiters, thread);
         sharing_.unlock();
         waiters.notify(thread);
@@ -185,10 +185,10 @@ class basic_shared_mutex {
 
   /// Lets waiters in from the front, until the first that cannot have the mutex now.
   void choose(wake_list& waiters, const thread_core* chooser) noexcept {
-    while (wait_node* next = waiters_.first_left()) {
+    while (wait_node* next = waiters_.first_open()) {
       if (!free_for(next->number)) return;
       if (!wait_list::take(*next, chooser)) continue;  // interrupted just now
-      take(next->number, static_cast<candidate*>(next)->mark);
+      acquire(next->number, static_cast<candidate*>(next)->mark);
       waiters.add(*next);
     }
   }
@@ -196,7 +196,7 @@ class basic_shared_mutex {
   /// Wakes the first waiter if it could have the mutex, but does not give it the mutex: the waiter
   /// looks again.
   void invite(wake_list& waiters, const thread_core* chooser) noexcept {
-    while (wait_node* next = waiters_.first_left()) {
+    while (wait_node* next = waiters_.first_open()) {
       if (!free_for(next->number)) return;
       if (!wait_list::take(*next, chooser)) continue;  // interrupted just now
       waiters_.expect(*next);

@@ -14,16 +14,16 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 [[noreturn]] void refuse_empty_subscription();
 
-/// What a subscription has found beyond its place.
+/// What a subscription has found beyond its position.
 template <typename T>
 struct reading {
   bool complete = false;  // there is a result: a value, or the end
   std::shared_ptr<const T> value;
   std::uint64_t miss_count = 0;
-  std::uint64_t place = 0;  // the place itself
+  std::uint64_t position = 0;  // of the subscription afterwards
 };
 
-/// `Shared` has a member `room`, and read(place, reading), which is called under the room's lock.
+/// `Shared` has a member `waiters`, and read(position, reading), which is called under their lock.
 template <typename T, typename Shared>
 class subscription_to {
  public:
@@ -32,14 +32,14 @@ class subscription_to {
   subscription_to() = default;
 
  protected:
-  subscription_to(std::shared_ptr<Shared> source_state, std::uint64_t place) noexcept
-      : state_(std::move(source_state)), place_(place) {}
+  subscription_to(std::shared_ptr<Shared> source_state, std::uint64_t position) noexcept
+      : state_(std::move(source_state)), position_(position) {}
 
   std::optional<T> wait_for_next(const char* description) {
     Shared& state = source();
     reading<T> result;
     while (!result.complete) {
-      state.room.wait_unless([&] { return read(state, result); }, description, &state);
+      state.waiters.wait_unless([&] { return read(state, result); }, description, &state);
     }
     return copy_of(result);
   }
@@ -47,7 +47,7 @@ class subscription_to {
   std::optional<T> look_for_next() {
     Shared& state = source();
     reading<T> result;
-    state.room.look([&] { return read(state, result); });
+    state.waiters.look([&] { return read(state, result); });
     return copy_of(result);
   }
 
@@ -60,8 +60,8 @@ class subscription_to {
     return *state_;
   }
   bool read(Shared& state, reading<T>& result) {
-    result.place = place_;
-    state.read(place_, result);
+    result.position = position_;
+    state.read(position_, result);
     return result.complete;
   }
   /// If copying throws, the value counts as not seen.
@@ -71,13 +71,13 @@ class subscription_to {
     try {
       return *result.value;
     } catch (...) {
-      place_ = result.place;
+      position_ = result.position;
       throw;
     }
   }
 
   std::shared_ptr<Shared> state_;
-  std::uint64_t place_ = 0;
+  std::uint64_t position_ = 0;
 };
 
 }}}  // namespace motet::MOTET_ABI::detail

@@ -88,12 +88,12 @@ class timeslice_lock {
   void lock_again() noexcept;
   void check_held(const detail::thread_core* thread) const;
   // Called with `sharing_` locked:
-  void take(std::uintptr_t mark) noexcept;
+  void acquire(std::uintptr_t mark) noexcept;
   void line_up(wait_node& late) noexcept;
   void forget_gone() noexcept;
   wait_node* choose_next() noexcept;
   // Called with `sharing_` unlocked:
-  void await_turn(wait_node& node);
+  void await_slice(wait_node& node);
   void look_for_stall(const wait_node& node);
   void leave_line(wait_node& node) noexcept;
   clock::time_point stalls_at(const wait_node& node) const noexcept;
@@ -104,9 +104,9 @@ class timeslice_lock {
   std::atomic<unsigned> waiter_count_{0};
   std::atomic<std::uintptr_t> holder_{0};
   mutable detail::shared_policy sharing_;  // guards writes to waiter_count_ and holder_, and:
-  std::uint64_t turn_began_ = 0;           // in ticks
-  std::uint64_t turns_ = 0;
-  std::uint64_t stalled_turn_ = 0;  // the turn in which on_stall was called last
+  std::uint64_t slice_began_ = 0;          // in ticks
+  std::uint64_t slices_ = 0;
+  std::uint64_t stalled_slice_ = 0;  // the slice in which on_stall was called last
   wait_node* first_ = nullptr;
   wait_node* last_ = nullptr;
   std::uint32_t filled_in_ = 0;  // the process in which the line was filled

@@ -18,14 +18,14 @@ struct watched_value {
   static constexpr bool shared = Sharing::shared;
   explicit watched_value(std::shared_ptr<const T> first) noexcept : latest(std::move(first)) {}
 
-  /// `place` is the number of the value that was seen last.
-  void read(std::uint64_t& place, reading<T>& result) {
-    if (place != number) result.value = latest;
-    result.complete = place != number || closed;
-    place = number;
+  /// `position` is the number of the value that was seen last.
+  void read(std::uint64_t& position, reading<T>& result) {
+    if (position != number) result.value = latest;
+    result.complete = position != number || closed;
+    position = number;
   }
 
-  waiting_room<Sharing> room;
+  wait_queue<Sharing> waiters;
   std::shared_ptr<const T> latest;
   std::uint64_t number = 1;
   bool closed = false;
@@ -46,7 +46,7 @@ class basic_watch {
   /// Subscriptions still get the latest value, unless they have seen it, and then std::nullopt.
   /// Not a switchpoint.
   ~basic_watch() {
-    value_->room.release_at_end([this] { value_->closed = true; });
+    value_->waiters.release_at_end([this] { value_->closed = true; });
   }
 
   /// Replaces the value, whether or not it differs, and ends the waits for a newer one.
@@ -54,7 +54,7 @@ class basic_watch {
   /// Throws: std::bad_alloc.
   void set(T value) {
     auto newest = std::make_shared<const T>(std::move(value));
-    value_->room.release_if([&] {
+    value_->waiters.release_if([&] {
       newest.swap(value_->latest);
       ++value_->number;
       return true;
@@ -64,7 +64,7 @@ class basic_watch {
   /// Returns: a copy of the latest value.
   /// Not a switchpoint.
   T get() const {
-    return *value_->room.look([this] { return value_->latest; });
+    return *value_->waiters.look([this] { return value_->latest; });
   }
 
   /// Returns: a subscription whose first next() returns the current value immediately.

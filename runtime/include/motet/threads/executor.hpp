@@ -44,20 +44,21 @@ class executor {
     static_cast<Where*>(target)->post(std::move(f));
   }
   template <typename Where>
-  static constexpr bool has_limit = requires(const Where& place, const detail::journey& traveller) {
-    detail::take_room(place, traveller);
-  };
+  static constexpr bool has_limit =
+      requires(const Where& target, const detail::journey& traveller) {
+        detail::reserve_slot(target, traveller);
+      };
   template <typename Where>
-  static bool take_room_in(void* target, const detail::journey& traveller) {
+  static bool reserve_slot_in(void* target, const detail::journey& traveller) {
     if constexpr (has_limit<Where>) {
-      return detail::take_room(*static_cast<const Where*>(target), traveller);
+      return detail::reserve_slot(*static_cast<const Where*>(target), traveller);
     } else {
       return false;
     }
   }
   template <typename Where>
   static void send_to(void* target, const detail::arrival& fiber) {
-    if constexpr (requires(const Where& place) { detail::give(place, fiber); }) {
+    if constexpr (requires(const Where& target) { detail::give(target, fiber); }) {
       detail::give(*static_cast<const Where*>(target), fiber);
     } else {
       static_cast<Where*>(target)->post(fiber);
@@ -65,16 +66,16 @@ class executor {
   }
   template <typename Where>
   static bool is_here([[maybe_unused]] const void* target) {
-    if constexpr (requires(const Where& place) { detail::runs_here(place); }) {
+    if constexpr (requires(const Where& target) { detail::runs_here(target); }) {
       return detail::runs_here(*static_cast<const Where*>(target));
     } else {
       return false;
     }
   }
   template <typename Where>
-  static constexpr detail::executor_kind kind_of{&post_to<Where>, &is_here<Where>,
-                                                 has_limit<Where> ? &take_room_in<Where> : nullptr,
-                                                 &send_to<Where>};
+  static constexpr detail::executor_kind kind_of{
+      &post_to<Where>, &is_here<Where>, has_limit<Where> ? &reserve_slot_in<Where> : nullptr,
+      &send_to<Where>};
 
   void* target_;
   const detail::executor_kind* kind_;

@@ -37,7 +37,7 @@ namespace motet { inline namespace MOTET_ABI {
 ///         offloaded in turn.
 template <typename F>
 decltype(auto) offload(F&& f, call_site site = call_site::here()) {
-  return detail::offload_to(detail::offload_room::calls, std::forward<F>(f), site);
+  return detail::offload_to(detail::offload_pool::calls, std::forward<F>(f), site);
 }
 
 /// The same for an `f` that owns its data: `f` is copied or moved, and an interruption is thrown
@@ -48,7 +48,7 @@ decltype(auto) offload(F&& f, call_site site = call_site::here()) {
 /// Throws: as offload(); std::bad_alloc.
 template <typename F>
 auto offload_owned(F&& f, call_site site = call_site::here()) {
-  return detail::offload_owned_to(detail::offload_room::calls, std::forward<F>(f), site);
+  return detail::offload_owned_to(detail::offload_pool::calls, std::forward<F>(f), site);
 }
 
 }}  // namespace motet::MOTET_ABI

@@ -63,7 +63,7 @@ class strand {
 
  private:
   friend bool detail::runs_here(const strand& target) noexcept;
-  friend bool detail::take_room(const strand& target, const detail::journey& traveller);
+  friend bool detail::reserve_slot(const strand& target, const detail::journey& traveller);
   friend void detail::give(const strand& target, const detail::arrival& fiber);
 
   thread_pool* pool_;

@@ -23,7 +23,7 @@ struct thread_link;
 /// Returns: the options of this thread's runtime, or the defaults if it has none.
 options options_here();
 /// Throws: executor_stopped if the thread takes no more jobs.
-void leave(thread_link& target, job_slot&& item);
+void deposit(thread_link& target, job_slot&& item);
 bool runs_here(const thread_link& link) noexcept;
 class arrival;
 bool runs_here(const thread& target);
@@ -100,9 +100,9 @@ class thread {
   template <typename F>
   void post(F&& f, call_site site = call_site::here()) {
     detail::local_list inherited_locals = detail::inherited_here();
-    detail::leave_with(std::move(inherited_locals),
-                       detail::job_slot::holding(std::forward<F>(f), site),
-                       [&](detail::job_slot&& item) { detail::leave(*link(), std::move(item)); });
+    detail::deposit_with(
+        std::move(inherited_locals), detail::job_slot::holding(std::forward<F>(f), site),
+        [&](detail::job_slot&& item) { detail::deposit(*link(), std::move(item)); });
   }
 
   /// Calls `f` on that thread, on a fiber of its own, and waits until that fiber has ended; so `f`

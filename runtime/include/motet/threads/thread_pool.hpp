@@ -26,8 +26,8 @@ class arrival;
 struct journey;
 bool runs_here(const strand& target) noexcept;
 bool runs_here(const thread_pool& target);
-bool take_room(const strand& target, const journey& traveller);
-bool take_room(const thread_pool& target, const journey& traveller);
+bool reserve_slot(const strand& target, const journey& traveller);
+bool reserve_slot(const thread_pool& target, const journey& traveller);
 void give(const strand& target, const arrival& fiber);
 void give(const thread_pool& target, const arrival& fiber);
 
@@ -56,8 +56,8 @@ class submitted_work {
   void fail(const worker_load&, std::exception_ptr error) noexcept {
     state_->error = as_seen_by_others(std::move(error), "a job");
   }
-  void leave_undone() noexcept { state_->error = left_undone(); }
-  static constexpr bool has_room() noexcept { return true; }
+  void mark_undone() noexcept { state_->error = undone_error(); }
+  static constexpr bool has_slot() noexcept { return true; }
   void drop() noexcept { state_->function.reset(); }
   void publish() noexcept { state_->publish(); }
 
@@ -155,8 +155,8 @@ class thread_pool {
   friend class strand;
   friend bool detail::runs_here(const thread_pool& target);
   friend bool detail::runs_here(const strand& target) noexcept;
-  friend bool detail::take_room(const thread_pool& target, const detail::journey& traveller);
-  friend bool detail::take_room(const strand& target, const detail::journey& traveller);
+  friend bool detail::reserve_slot(const thread_pool& target, const detail::journey& traveller);
+  friend bool detail::reserve_slot(const strand& target, const detail::journey& traveller);
   friend void detail::give(const thread_pool& target, const detail::arrival& fiber);
   friend void detail::give(const strand& target, const detail::arrival& fiber);
 
@@ -167,7 +167,7 @@ class thread_pool {
   /// Reserves a slot for a job if the pool has a limit.
   void enter() const;
   /// Throws: executor_stopped if the pool has stopped, and releases the caller's slot.
-  void check_entered(bool has_room) const;
+  void check_entered(bool has_slot) const;
   bool enter_unless_inside(const detail::journey& traveller) const;
   /// Returns: the chosen worker's load, to which a job has been added.
   detail::worker_load& choose() const noexcept;
@@ -179,9 +179,9 @@ class thread_pool {
   void give_to(detail::worker_load& worker, Work&& work, detail::local_list&& inherited_locals,
                call_site site, bool movable = false) const {
     detail::pool_task<Work> task(worker, std::move(work));
-    detail::leave_with(std::move(inherited_locals),
-                       detail::job_slot::holding(std::move(task), site, movable),
-                       [&](detail::job_slot&& item) { hand_over(worker, std::move(item)); });
+    detail::deposit_with(std::move(inherited_locals),
+                         detail::job_slot::holding(std::move(task), site, movable),
+                         [&](detail::job_slot&& item) { hand_over(worker, std::move(item)); });
   }
   template <typename Work>
   void give(Work&& work, detail::local_list&& inherited_locals, call_site site) {

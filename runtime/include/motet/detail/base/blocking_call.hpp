@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A call that a plain thread makes for a fiber, which waits for its end or has left it.
+// A call that a plain thread makes for a fiber, which waits for its end or has abandoned it.
 #pragma once
 
 #include <motet/base/call_site.hpp>
@@ -12,7 +12,7 @@ struct offload_worker;
 
 /// Separate sets of threads: for the program's calls; for motet's own, for example on files, which
 /// must not queue behind a database; and for name look-ups, which may take a minute each.
-enum class offload_room : unsigned char { calls, own, names };
+enum class offload_pool : unsigned char { calls, own, names };
 
 class blocking_call : public tagged_link<blocking_calls_tag> {
  public:
@@ -23,7 +23,7 @@ class blocking_call : public tagged_link<blocking_calls_tag> {
   /// the thread that made the call counts as free again.
   virtual void notify() noexcept = 0;
 
-  offload_room room = offload_room::calls;
+  offload_pool pool = offload_pool::calls;
   call_site site;       // where the program asked for it
   bool waited = false;  // submit() has found no free thread for it
 

@@ -12,7 +12,7 @@
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
-/// Whether the place of a fiber's result holds an object, and whether that has been moved from.
+/// Whether the storage of a fiber's result holds an object, and whether that has been moved from.
 enum class result_state : std::uint8_t { none, stands, taken };
 
 /// In bytes; a larger or over-aligned result is on the heap.
@@ -35,7 +35,7 @@ struct body_kind {
   void (*destroy_body)(void* body) noexcept;  // null: the destructor is trivial
   void (*destroy_result)(void* result) noexcept;
   /// Puts a value that was given to stop() into `result`.
-  void (*place)(void* result, value_slot& value);
+  void (*emplace)(void* result, value_slot& value);
 };
 
 template <typename Body, typename Result>
@@ -60,7 +60,7 @@ struct body_kind_of {
     if constexpr (!std::is_void_v<Result>) std::destroy_at(static_cast<Result*>(result));
   }
 
-  static void place([[maybe_unused]] void* result, [[maybe_unused]] value_slot& value) {
+  static void emplace([[maybe_unused]] void* result, [[maybe_unused]] value_slot& value) {
     if constexpr (!std::is_void_v<Result>) {
       ::new (result) Result(value.template take<Result>());
     }
@@ -99,7 +99,7 @@ struct body_kind_of {
       &run,
       std::is_trivially_destructible_v<Body> ? nullptr : &destroy_body,
       &destroy_result,
-      &place};
+      &emplace};
 };
 
 }}}  // namespace motet::MOTET_ABI::detail

@@ -20,10 +20,10 @@ class item_queue {
 
   struct chunk {
     std::unique_ptr<chunk> next;
-    alignas(T) std::byte places[chunk_size][sizeof(T)];
-    T* at(std::size_t index) noexcept { return std::launder(reinterpret_cast<T*>(places[index])); }
+    alignas(T) std::byte slots[chunk_size][sizeof(T)];
+    T* at(std::size_t index) noexcept { return std::launder(reinterpret_cast<T*>(slots[index])); }
   };
-  using room = std::unique_ptr<chunk>;
+  using chunk_pointer = std::unique_ptr<chunk>;
 
   item_queue() = default;
   item_queue(const item_queue&) = delete;
@@ -39,22 +39,22 @@ class item_queue {
 
   /// Returns: an empty chunk for add().
   /// Throws: std::bad_alloc.
-  static room make_room() { return room(new chunk); }
+  static chunk_pointer make_chunk() { return chunk_pointer(new chunk); }
 
   /// Keeps the memory that `count` items have needed.
-  void keep_for(std::size_t count) noexcept { keep_ = count / chunk_size + 2; }
+  void retain_for(std::size_t count) noexcept { retained_ = count / chunk_size + 2; }
 
   /// Returns: whether push() will not allocate for the next `count` items; if so, that much
-  ///          capacity is kept from now on.
-  bool keeps_room_for(std::size_t count) noexcept {
+  ///          capacity is retained from now on.
+  bool retains_capacity_for(std::size_t count) noexcept {
     const std::size_t chunks = count / chunk_size + 1;
     if (spares_ < chunks) return false;
-    keep_ = std::max(keep_, chunks);
+    retained_ = std::max(retained_, chunks);
     return true;
   }
 
   /// pop() keeps up to `chunks` empty chunks for later, and returns the others to be freed.
-  void keep(std::size_t chunks) noexcept { keep_ = chunks; }
+  void retain(std::size_t chunks) noexcept { retained_ = chunks; }
 
   /// Swaps the items, and the memory of both queues.
   void swap(item_queue& other) noexcept {
@@ -65,18 +65,18 @@ class item_queue {
     std::swap(end_, other.end_);
     std::swap(size_, other.size_);
     std::swap(spares_, other.spares_);
-    std::swap(keep_, other.keep_);
+    std::swap(retained_, other.retained_);
   }
 
   /// The oldest item; the queue must not be empty.
   T& front() noexcept { return *first_->at(begin_); }
 
   /// Returns: whether push() must be preceded by add(), so that `reserve` spare chunks are left.
-  bool lacks_room(std::size_t reserve = 0) const noexcept {
+  bool needs_chunk(std::size_t reserve = 0) const noexcept {
     return spares_ < reserve + (end_ == chunk_size || first_ == nullptr ? 1 : 0);
   }
 
-  void add(room chunks) noexcept {
+  void add(chunk_pointer chunks) noexcept {
     chunks->next = std::move(spare_);
     spare_ = std::move(chunks);
     ++spares_;
@@ -84,14 +84,14 @@ class item_queue {
 
   void push(T&& item) noexcept {
     if (first_ == nullptr || end_ == chunk_size) extend();
-    ::new (last_->places[end_]) T(std::move(item));
+    ::new (last_->slots[end_]) T(std::move(item));
     ++end_;
     ++size_;
   }
 
   /// Moves the oldest item into `item`.
   /// Returns: a chunk that is no longer needed, or null.
-  room pop(std::optional<T>& item) noexcept {
+  chunk_pointer pop(std::optional<T>& item) noexcept {
     T* oldest = first_->at(begin_);
     item.emplace(std::move(*oldest));
     return drop(oldest);
@@ -99,7 +99,7 @@ class item_queue {
 
  private:
   void extend() noexcept {
-    room fresh = std::move(spare_);
+    chunk_pointer fresh = std::move(spare_);
     spare_ = std::move(fresh->next);
     --spares_;
     chunk* tail = fresh.get();
@@ -108,7 +108,7 @@ class item_queue {
     end_ = 0;
   }
 
-  room drop(T* oldest) noexcept {
+  chunk_pointer drop(T* oldest) noexcept {
     oldest->~T();
     ++begin_;
     --size_;
@@ -116,19 +116,19 @@ class item_queue {
     if (last_of_all) begin_ = end_ = 0;
     if (begin_ < chunk_size || last_of_all) return nullptr;
     begin_ = 0;
-    room head = std::exchange(first_, std::move(first_->next));
-    if (spares_ >= keep_) return head;
+    chunk_pointer head = std::exchange(first_, std::move(first_->next));
+    if (spares_ >= retained_) return head;
     add(std::move(head));
     return nullptr;
   }
 
-  room first_, spare_;
+  chunk_pointer first_, spare_;
   chunk* last_ = nullptr;
   std::size_t begin_ = 0;  // in the first chunk
   std::size_t end_ = 0;    // in the last chunk
   std::size_t size_ = 0;
   std::size_t spares_ = 0;
-  std::size_t keep_ = 1;
+  std::size_t retained_ = 1;
 };
 
 }}}  // namespace motet::MOTET_ABI::detail

@@ -7,9 +7,9 @@
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
-/// Returns: the time left until `end`; negative if `end` has passed.
+/// Returns: the time remaining until `end`; negative if `end` has passed.
 template <typename Clock, typename Duration>
-auto left_until(const std::chrono::time_point<Clock, Duration>& end) {
+auto remaining_until(const std::chrono::time_point<Clock, Duration>& end) {
   return end - Clock::now();
 }
 

@@ -39,19 +39,19 @@ class list {
   bool empty() const noexcept { return !ends_.linked(); }
 
   void push_back(T& item) noexcept {
-    link& place = link_of(item);
-    place.predecessor = ends_.predecessor;
-    place.successor = &ends_;
-    ends_.predecessor->successor = &place;
-    ends_.predecessor = &place;
+    link& node = link_of(item);
+    node.predecessor = ends_.predecessor;
+    node.successor = &ends_;
+    ends_.predecessor->successor = &node;
+    ends_.predecessor = &node;
   }
 
   void push_front(T& item) noexcept {
-    link& place = link_of(item);
-    place.predecessor = &ends_;
-    place.successor = ends_.successor;
-    ends_.successor->predecessor = &place;
-    ends_.successor = &place;
+    link& node = link_of(item);
+    node.predecessor = &ends_;
+    node.successor = ends_.successor;
+    ends_.successor->predecessor = &node;
+    ends_.successor = &node;
   }
 
   T* front() noexcept { return empty() ? nullptr : item_of(ends_.successor); }
@@ -76,8 +76,8 @@ class list {
 
  private:
   static link& link_of(T& item) noexcept { return static_cast<tagged_link<Tag>&>(item); }
-  static T* item_of(link* place) noexcept {
-    return &static_cast<T&>(static_cast<tagged_link<Tag>&>(*place));  // a pointer may be null
+  static T* item_of(link* node) noexcept {
+    return &static_cast<T&>(static_cast<tagged_link<Tag>&>(*node));  // a pointer may be null
   }
 
   link ends_;

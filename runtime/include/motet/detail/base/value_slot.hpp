@@ -21,11 +21,11 @@ class value_slot {
   value_slot() = default;
   value_slot(const value_slot&) = delete;
   value_slot& operator=(const value_slot&) = delete;
-  value_slot(value_slot&& other) noexcept { take_over(other); }
+  value_slot(value_slot&& other) noexcept { adopt(other); }
   value_slot& operator=(value_slot&& other) noexcept {
     if (this != &other) {
       reset();
-      take_over(other);
+      adopt(other);
     }
     return *this;
   }
@@ -112,7 +112,7 @@ class value_slot {
       typeid(T), &move<T>,
       in_place<T>&& std::is_trivially_destructible_v<T> ? nullptr : &destroy<T>};
 
-  void take_over(value_slot& other) noexcept {
+  void adopt(value_slot& other) noexcept {
     kind_ = other.kind_;
     other.kind_ = nullptr;
     if (kind_ != nullptr) kind_->move(storage_, other.storage_);

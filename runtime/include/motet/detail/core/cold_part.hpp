@@ -61,40 +61,40 @@ struct cold_part {
 
 struct block_slab {
   static constexpr std::size_t size = std::size_t{1} << 20;  // and its alignment
-  // Powers of two: a place in one array is found by shifting.
-  static constexpr std::size_t cold_room = std::bit_ceil(sizeof(cold_part));
-  static constexpr std::size_t remote_room = 256;
+  // Powers of two: an element of one array is found by shifting.
+  static constexpr std::size_t cold_size = std::bit_ceil(sizeof(cold_part));
+  static constexpr std::size_t remote_size = 256;
   static constexpr std::size_t first = 1024;  // in bytes: the slab's own fields precede it
-  static constexpr std::size_t blocks = (size - first) / (sizeof(control_block) + cold_room +
-                                                          small_body + small_result + remote_room);
+  static constexpr std::size_t blocks = (size - first) / (sizeof(control_block) + cold_size +
+                                                          small_body + small_result + remote_size);
 
   static std::byte* base_of(const void* block) noexcept {
     return reinterpret_cast<std::byte*>(reinterpret_cast<std::uintptr_t>(block) & ~(size - 1));
   }
-  /// Returns: the address of the `room` bytes that belong to `block`, in the array that begins
+  /// Returns: the address of the `stride` bytes that belong to `block`, in the array that begins
   /// `offset` bytes after the end of the blocks' array.
   [[gnu::returns_nonnull]] static void* beside(const control_block& block, std::size_t offset,
-                                               std::size_t room) noexcept {
+                                               std::size_t stride) noexcept {
     std::byte* base = base_of(&block);
     const auto* address = reinterpret_cast<const std::byte*>(&block);
     const auto index = (static_cast<std::size_t>(address - base) - first) / sizeof(control_block);
-    return base + first + sizeof(control_block) * blocks + offset + index * room;
+    return base + first + sizeof(control_block) * blocks + offset + index * stride;
   }
 
   static constexpr std::size_t cold_parts = 0;
-  static constexpr std::size_t bodies = cold_parts + cold_room * blocks;
+  static constexpr std::size_t bodies = cold_parts + cold_size * blocks;
   static constexpr std::size_t results = bodies + small_body * blocks;
   static constexpr std::size_t remote = results + small_result * blocks;
 };
 
 static_assert(alignof(cold_part) <= alignof(control_block));
 static_assert(block_slab::first % alignof(std::max_align_t) == 0 &&
-              block_slab::cold_room % alignof(std::max_align_t) == 0);
+              block_slab::cold_size % alignof(std::max_align_t) == 0);
 
 inline cold_part* cold_if_any(const control_block& block) noexcept {
   if (!block.has_cold_part) return nullptr;
   return static_cast<cold_part*>(
-      block_slab::beside(block, block_slab::cold_parts, block_slab::cold_room));
+      block_slab::beside(block, block_slab::cold_parts, block_slab::cold_size));
 }
 
 /// Returns: the fiber that runs on `block`: its own, or a visiting traveller.
@@ -105,9 +105,9 @@ inline control_block& traveller_of(control_block& block) noexcept {
 }
 
 inline cold_part& cold(control_block& block) noexcept {
-  void* place = block_slab::beside(block, block_slab::cold_parts, block_slab::cold_room);
-  if (block.has_cold_part) return *static_cast<cold_part*>(place);
-  auto* part = ::new (place) cold_part;
+  void* storage = block_slab::beside(block, block_slab::cold_parts, block_slab::cold_size);
+  if (block.has_cold_part) return *static_cast<cold_part*>(storage);
+  auto* part = ::new (storage) cold_part;
   part->own_family.owner = &block;
   part->own_family.closed = block.ending;
   block.has_cold_part = true;
@@ -133,7 +133,7 @@ inline void*& large_result_of(const control_block& block) noexcept {
 }
 
 /// Returns: the address at which the fiber's result is, or will be, constructed.
-inline void* result_place(const control_block& block) noexcept {
+inline void* result_storage(const control_block& block) noexcept {
   return block.kind->result_is_small ? small_result_of(block) : large_result_of(block);
 }
 

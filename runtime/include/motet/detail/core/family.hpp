@@ -11,10 +11,10 @@
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
-struct room_tag;
+struct slot_tag;
 
-/// In the frame of a fiber that waits for room in a group.
-struct room_wait : tagged_link<room_tag> {
+/// In the frame of a fiber that waits for a slot in a group.
+struct slot_wait : tagged_link<slot_tag> {
   wait_record wait{"room in a group"};
   bool group_ended = false;
 };
@@ -64,8 +64,8 @@ struct group_family : family {
   bool looked_after = false;
   /// Its owner has waited for its fibers, or has asked them to end.
   bool awaited = false;
-  list<room_wait, room_tag> for_room;
-  list<room_wait, room_tag> promisees;  // have a slot reserved, and are about to use it
+  list<slot_wait, slot_tag> slot_waits;
+  list<slot_wait, slot_tag> promisees;  // have a slot reserved, and are about to use it
   std::size_t promises = 0;
   /// Dead fibers, in the order in which they ended, for as long as there is a handle to them.
   list<control_block, children_tag> dead_fibers;
@@ -84,7 +84,7 @@ struct group_family : family {
   auto& group = static_cast<group_family&>(orphans);
   while (group.dead_fibers.pop_front() != nullptr) {
   }
-  group.for_room.abandon();
+  group.slot_waits.abandon();
   group.promisees.abandon();
   group.promises = 0;
   group.other_failures = nullptr;

@@ -42,16 +42,16 @@ class heir {
   owned<job_slot> function_;
 };
 
-/// Calls `leave(item)`, with an item that carries the locals if there are any.
+/// Calls `deposit(item)`, with an item that carries the locals if there are any.
 /// Throws: std::bad_alloc.
-template <typename Leave>
-void leave_with(local_list&& inherited_locals, job_slot&& item, Leave leave) {
+template <typename Deposit>
+void deposit_with(local_list&& inherited_locals, job_slot&& item, Deposit deposit) {
   if (inherited_locals.empty()) [[likely]] {
-    leave(std::move(item));
+    deposit(std::move(item));
   } else {
     const call_site site = item.site;
     const bool movable = item.movable();
-    leave(job_slot::holding(heir(std::move(inherited_locals), std::move(item)), site, movable));
+    deposit(job_slot::holding(heir(std::move(inherited_locals), std::move(item)), site, movable));
   }
 }
 

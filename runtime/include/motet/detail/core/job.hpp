@@ -29,8 +29,8 @@ class job {
 
   /// The kind of body that its fiber runs.
   virtual const body_kind& kind() const noexcept = 0;
-  /// Constructs that in `place`.
-  virtual void body(void* place) noexcept = 0;
+  /// Constructs that in `storage`.
+  virtual void body(void* storage) noexcept = 0;
   /// Its fiber will run.
   virtual void begin(control_block& fiber) noexcept = 0;
   /// The job will not run.
@@ -69,7 +69,9 @@ class spun final : public remote_job {
   spun(G&& function, call_site origin) : remote_job(origin), function_(std::forward<G>(function)) {}
 
   const body_kind& kind() const noexcept override { return body_kind_of<runner, Result>::kind; }
-  void body(void* place) noexcept override { ::new (place) runner{std::unique_ptr<spun>(this)}; }
+  void body(void* storage) noexcept override {
+    ::new (storage) runner{std::unique_ptr<spun>(this)};
+  }
 
  private:
   struct runner {
@@ -90,7 +92,7 @@ class called final : public remote_job {
   called(F& function, call_site origin) noexcept : remote_job(origin), function_(&function) {}
 
   const body_kind& kind() const noexcept override { return body_kind_of<runner, Result>::kind; }
-  void body(void* place) noexcept override { ::new (place) runner{function_}; }
+  void body(void* storage) noexcept override { ::new (storage) runner{function_}; }
 
  private:
   struct runner {

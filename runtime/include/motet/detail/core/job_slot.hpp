@@ -17,45 +17,47 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 /// Move-only. A function that is destroyed without having been called has been left undone.
 class job_slot {
  public:
-  static constexpr std::size_t room = 40;
+  static constexpr std::size_t capacity = 40;
 
   /// `movable`: a thread other than the addressee may call the function.
   /// Throws: std::bad_alloc for a function that is large, or whose move may throw.
   template <typename F>
   static job_slot holding(F&& function, call_site origin, bool movable = false) {
-    using kept = std::decay_t<F>;
+    using stored_callable = std::decay_t<F>;
     job_slot slot(origin);
-    if constexpr (fits<kept>) {
-      ::new (slot.place_) kept(std::forward<F>(function));
-      slot.kind_ = movable ? &kind_of<kept, true> : &kind_of<kept>;
+    if constexpr (fits<stored_callable>) {
+      ::new (slot.storage_) stored_callable(std::forward<F>(function));
+      slot.kind_ = movable ? &kind_of<stored_callable, true> : &kind_of<stored_callable>;
     } else {
-      ::new (slot.place_) boxed<kept>{std::make_unique<kept>(std::forward<F>(function))};
-      slot.kind_ = movable ? &kind_of<boxed<kept>, true> : &kind_of<boxed<kept>>;
+      ::new (slot.storage_)
+          boxed<stored_callable>{std::make_unique<stored_callable>(std::forward<F>(function))};
+      slot.kind_ =
+          movable ? &kind_of<boxed<stored_callable>, true> : &kind_of<boxed<stored_callable>>;
     }
     return slot;
   }
   /// A slot for a job, which is refused unless it is taken.
   explicit job_slot(job& work) noexcept : site(work.site), kind_(&kind_of<owned_job>) {
-    ::new (place_) owned_job(work);
+    ::new (storage_) owned_job(work);
   }
 
   job_slot(job_slot&& other) noexcept : site(other.site), kind_(taken(other.kind_)) {
-    if (kind_ != nullptr) kind_->move(place_, other.place_);
+    if (kind_ != nullptr) kind_->move(storage_, other.storage_);
   }
   job_slot& operator=(job_slot&&) = delete;
   ~job_slot() {
-    if (kind_ != nullptr) kind_->destroy(place_);
+    if (kind_ != nullptr) kind_->destroy(storage_);
   }
 
   /// Returns: whether take_job() has something to give.
   bool holds_job() const noexcept { return kind_ == &kind_of<owned_job>; }
   job& take_job() noexcept {
     kind_ = nullptr;
-    return *std::launder(reinterpret_cast<owned_job*>(place_))->item;
+    return *std::launder(reinterpret_cast<owned_job*>(storage_))->item;
   }
   bool movable() const noexcept { return kind_->movable; }
   /// Calls the function.
-  void operator()() { kind_->call(place_); }
+  void operator()() { kind_->call(storage_); }
 
   const call_site site;
 
@@ -87,8 +89,8 @@ class job_slot {
   };
 
   template <typename F>
-  static constexpr bool fits =
-      sizeof(F) <= room && alignof(F) <= alignof(void*) && std::is_nothrow_move_constructible_v<F>;
+  static constexpr bool fits = sizeof(F) <= capacity && alignof(F) <= alignof(void*) &&
+                               std::is_nothrow_move_constructible_v<F>;
 
   template <typename F>
   static void call_as(void* function) {
@@ -107,7 +109,7 @@ class job_slot {
   static constexpr slot_kind kind_of{&call_as<F>, &move_as<F>, &destroy_as<F>, Movable};
 
   const slot_kind* kind_ = nullptr;
-  alignas(void*) std::byte place_[room];
+  alignas(void*) std::byte storage_[capacity];
 };
 
 static_assert(sizeof(void*) != 8 || sizeof(job_slot) == 64);

@@ -42,7 +42,8 @@ class run_queue {
       ahead_ = ahead_->queued_behind;
     } else {
       ahead_ = first_;
-      for (int i = 1; i < places_ahead && ahead_ != nullptr; ++i) ahead_ = ahead_->queued_behind;
+      for (int i = 1; i < prefetch_distance && ahead_ != nullptr; ++i)
+        ahead_ = ahead_->queued_behind;
     }
     return ahead_;
   }
@@ -65,7 +66,7 @@ class run_queue {
 
  private:
   /// How many switches take as long as an access to memory.
-  static constexpr int places_ahead = 4;
+  static constexpr int prefetch_distance = 4;
 
   Fiber* first_ = nullptr;
   Fiber** end_ = &first_;  // the link to which the next one is attached

@@ -59,22 +59,22 @@ struct thread_core {
     if (alarm_ >= 0) [[unlikely]]
       sound_alarm();
   }
-  /// From now on the running fiber may not leave, because of a guard at `site`; null: it may.
+  /// From now on the running fiber may not switch, because of a guard at `site`; null: it may.
   /// Returns: the previous `site`.
   const call_site* forbid_switches(const call_site* site) noexcept;
-  bool may_leave() const noexcept { return no_switch_ == nullptr; }
+  bool may_switch() const noexcept { return no_switch_ == nullptr; }
   /// Aborts the process if a no_switch_guard forbids the switch.
-  void check_may_leave() const noexcept;
+  void check_may_switch() const noexcept;
   list<control_block, fibers_tag>& fibers() noexcept { return fibers_; }
 
   /// The addresses at which another thread observes this one's progress.
-  struct watched_places {
+  struct progress_view {
     control_block* const* runner;
     const int* until_look;
     const int* held_back;
     mailbox* const* mail;
   };
-  watched_places watched() const noexcept { return {&runner_, &until_look_, &held_back_, &mail_}; }
+  progress_view watched() const noexcept { return {&runner_, &until_look_, &held_back_, &mail_}; }
 
   /// Something is pending that may wake a fiber (a transient one's counts only for polling).
   void add_pending(const control_block& fiber) noexcept { ++wakers_[fiber.transient ? 1 : 0]; }

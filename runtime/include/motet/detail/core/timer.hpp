@@ -17,11 +17,11 @@ struct timer {
   control_block* fiber = nullptr;
   void (*fire)(timer&) noexcept = nullptr;
   std::uint64_t order = 0;
-  std::size_t place = nowhere;
+  std::size_t index = nowhere;
   bool young = false;  // is in the heap of the newest timers
 
   static constexpr std::size_t nowhere = std::numeric_limits<std::size_t>::max();
-  bool armed() const noexcept { return place != nowhere; }
+  bool armed() const noexcept { return index != nowhere; }
 };
 
 }}}  // namespace motet::MOTET_ABI::detail

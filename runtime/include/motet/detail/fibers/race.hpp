@@ -24,26 +24,26 @@ class race {
 
   race(std::size_t entrants, rule ends);
 
-  /// Spins a fiber that calls `attempt(place)`; places count from 0. If `attempt` only awaits the
+  /// Spins a fiber that calls `attempt(index)`; indices count from 0. If `attempt` only awaits the
   /// fiber `target`, the failure of that fiber counts as the attempt's, even if the owner of
   /// the race already knows of it.
   template <typename Body>
   void enter(Body entrant_body, fiber_ref target = {}) {
-    const std::size_t place = entrant_count_++;
-    entrants_[place].target = std::move(target);
-    entrants_[place].fiber = fibers_.spin([this, place, entrant_body] {
+    const std::size_t index = entrant_count_++;
+    entrants_[index].target = std::move(target);
+    entrants_[index].fiber = fibers_.spin([this, index, entrant_body] {
       try {
-        entrant_body(place);
+        entrant_body(index);
       } catch (const cancelled&) {
         throw;
       } catch (...) {
-        fail(place, std::current_exception());
+        fail(index, std::current_exception());
       }
     });
   }
 
   /// Called by an attempt as its last act, unless the race is over().
-  void win(std::size_t place);
+  void win(std::size_t index);
   bool over() const noexcept { return winner_.has_value(); }
 
   /// Waits until all attempts have ended.
@@ -63,7 +63,7 @@ class race {
     std::exception_ptr error;
   };
 
-  void fail(std::size_t place, std::exception_ptr error);
+  void fail(std::size_t index, std::exception_ptr error);
   void await_all();
   void judge_ends();
   static bool ended_by(const fiber_ref& fiber, const std::exception_ptr& error) noexcept;
@@ -85,17 +85,17 @@ void check_watched(const fiber_ref& handle);
 /// The first body that returns wins; the others' results are destroyed in their own fibers.
 template <typename T, typename Body>
 void enter_for_any(race& runners, std::optional<value_of<T>>& prize, Body& body) {
-  runners.enter([&runners, &prize, &body](std::size_t place) {
+  runners.enter([&runners, &prize, &body](std::size_t index) {
     if constexpr (std::is_void_v<T>) {
       body();
       if (runners.over()) return;
       prize.emplace();
-      runners.win(place);
+      runners.win(index);
     } else {
       T value = body();
       if (runners.over()) return;
       prize.emplace(std::move(value));
-      runners.win(place);
+      runners.win(index);
     }
   });
 }
@@ -103,11 +103,11 @@ void enter_for_any(race& runners, std::optional<value_of<T>>& prize, Body& body)
 /// The first body that returns an optional with a value wins.
 template <typename Optional, typename Body>
 void enter_for_value(race& runners, Optional& prize, Body& body) {
-  runners.enter([&runners, &prize, &body](std::size_t place) {
+  runners.enter([&runners, &prize, &body](std::size_t index) {
     Optional value = body();
     if (!value || runners.over()) return;
     prize.emplace(std::move(*value));
-    runners.win(place);
+    runners.win(index);
   });
 }
 
@@ -132,11 +132,11 @@ std::optional<T> first_value_of(const std::vector<const fiber<std::optional<T>>*
   std::optional<T> prize;
   race watchers(handles.size(), race::rule::first_win);
   for (const auto* contestant : handles) {
-    const auto watch = [&watchers, &prize, contestant](std::size_t place) {
+    const auto watch = [&watchers, &prize, contestant](std::size_t index) {
       const std::optional<T>& value = contestant->await();
       if (!value || watchers.over()) return;
       prize.emplace(*value);
-      watchers.win(place);
+      watchers.win(index);
     };
     watchers.enter(watch, *contestant);
   }
@@ -164,19 +164,19 @@ struct value_in_optional<std::optional<T>> {
 };
 
 template <typename Joiner, typename T>
-inline constexpr bool takes_value = requires(Joiner& joiner, std::size_t place, T value) {
-  { joiner.on_value(place, std::move(value)) } -> std::convertible_to<bool>;
+inline constexpr bool accepts_value = requires(Joiner& joiner, std::size_t index, T value) {
+  { joiner.on_value(index, std::move(value)) } -> std::convertible_to<bool>;
 };
 template <typename Joiner>
-inline constexpr bool takes_value<Joiner, void> = requires(Joiner& joiner, std::size_t place) {
-  { joiner.on_value(place) } -> std::convertible_to<bool>;
+inline constexpr bool accepts_value<Joiner, void> = requires(Joiner& joiner, std::size_t index) {
+  { joiner.on_value(index) } -> std::convertible_to<bool>;
 };
 
 /// Whether `Joiner` can be told how a `Body` ends.
 template <typename Joiner, typename Body>
-concept joins = callable_body<Body> && takes_value<Joiner, returned_by<Body>> &&
-                requires(Joiner& joiner, std::size_t place, std::exception_ptr error) {
-                  { joiner.on_failure(place, error) } -> std::convertible_to<bool>;
+concept joins = callable_body<Body> && accepts_value<Joiner, returned_by<Body>> &&
+                requires(Joiner& joiner, std::size_t index, std::exception_ptr error) {
+                  { joiner.on_failure(index, error) } -> std::convertible_to<bool>;
                 };
 
 /// A race in which an object of the program decides when enough have ended.
@@ -189,7 +189,7 @@ class joined_race {
   template <typename Body>
   void enter(Body& body) {
     static_assert(joins<Joiner, Body&>, "the joiner has no fitting on_value() and on_failure()");
-    runners_.enter([this, &body](std::size_t place) { attempt(place, body); });
+    runners_.enter([this, &body](std::size_t index) { attempt(index, body); });
   }
 
   /// Returns: whether the joiner was satisfied.
@@ -203,25 +203,25 @@ class joined_race {
 
  private:
   template <typename Body>
-  void attempt(std::size_t place, Body& body) {
+  void attempt(std::size_t index, Body& body) {
     try {
       if constexpr (std::is_void_v<returned_by<Body&>>) {
         body();
-        tell(place, [&] { return joiner_.on_value(place); });
+        tell(index, [&] { return joiner_.on_value(index); });
       } else {
         auto value = body();
-        tell(place, [&] { return joiner_.on_value(place, std::move(value)); });
+        tell(index, [&] { return joiner_.on_value(index, std::move(value)); });
       }
     } catch (const cancelled&) {
       throw;
     } catch (...) {
-      tell(place, [&] { return joiner_.on_failure(place, std::current_exception()); });
+      tell(index, [&] { return joiner_.on_failure(index, std::current_exception()); });
     }
   }
 
   /// Throws nothing: what the joiner throws ends the race, and is kept.
   template <typename Tell>
-  void tell(std::size_t place, Tell report) {
+  void tell(std::size_t index, Tell report) {
     if (runners_.over()) return;
     bool enough = true;
     try {
@@ -229,7 +229,7 @@ class joined_race {
     } catch (...) {
       error_ = std::current_exception();
     }
-    if (enough) runners_.win(place);
+    if (enough) runners_.win(index);
   }
 
   Joiner& joiner_;

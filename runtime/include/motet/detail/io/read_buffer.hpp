@@ -35,8 +35,8 @@ class read_buffer {
     return {reinterpret_cast<const char*>(bytes_.get()) + begin_, end_ - begin_};
   }
   bool fill(std::size_t size);
-  std::size_t read_stream(std::span<std::byte> room, std::error_code& error) noexcept;
-  void make_room(std::size_t size);
+  std::size_t read_stream(std::span<std::byte> buffer, std::error_code& error) noexcept;
+  void make_space(std::size_t size);
   void grow();
   std::string_view take(std::size_t size, std::size_t skip);
   std::optional<std::size_t> find(std::string_view delimiter, std::size_t offset,

@@ -71,8 +71,8 @@ class direction_lock {
   }
 
   explicit operator bool() const noexcept { return calls_ != nullptr; }
-  std::size_t read(std::span<std::byte> room, std::error_code& error) noexcept {
-    return calls_->move(stream_, room, error);
+  std::size_t read(std::span<std::byte> buffer, std::error_code& error) noexcept {
+    return calls_->move(stream_, buffer, error);
   }
   std::size_t write(std::span<const std::byte> bytes, std::error_code& error) noexcept;
   int descriptor() const noexcept { return calls_->descriptor(stream_); }

@@ -17,10 +17,10 @@ class unix_socket_path {
   explicit unix_socket_path(const net::endpoint& address);
   unix_socket_path(unix_socket_path&& other) noexcept;
   unix_socket_path& operator=(unix_socket_path&& other) noexcept;
-  ~unix_socket_path() { take_away(); }
+  ~unix_socket_path() { remove(); }
 
   /// Removes the path, unless it names another file by now, or belongs to the parent process.
-  void take_away() noexcept;
+  void remove() noexcept;
   /// Gives up ownership; the path stays.
   void forget() noexcept { path_.clear(); }
 

@@ -68,11 +68,11 @@ inline void lay_out(context& fresh, void* top, entry_function entry, void* argum
 }
 
 /// Switches to `target` for good.
-[[noreturn, gnu::always_inline]] inline void leave_context(context& target) noexcept {
+[[noreturn, gnu::always_inline]] inline void load_context(context& target) noexcept {
   context unused_context;
   sanitizer::before_switch(unused_context.watched, target.watched, true);
   if constexpr (switches_inline) {
-    leave_inline(&target);
+    load_inline(&target);
   } else {
     motet_switch_context(&unused_context.stack_pointer, target.stack_pointer);
   }

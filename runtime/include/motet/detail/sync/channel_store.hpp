@@ -19,14 +19,14 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 template <typename T>
 class fifo_store {
  public:
-  using memory = typename item_queue<T>::room;
+  using memory = typename item_queue<T>::chunk_pointer;
   static constexpr std::size_t unlimited = std::numeric_limits<std::size_t>::max();
 
   /// Throws: std::invalid_argument for more items than memory can hold.
   explicit fifo_store(std::size_t capacity) : capacity_(capacity) {
     if (capacity == unlimited) return;
     check(capacity);
-    items_.keep_for(capacity);
+    items_.retain_for(capacity);
   }
 
   std::size_t size() const noexcept { return items_.size(); }
@@ -39,9 +39,9 @@ class fifo_store {
 
   /// Returns: whether push() must be preceded by add(). Besides, a pop from a full channel moves in
   ///          the item of a waiting push(), and that must not fail.
-  bool needs_memory() const noexcept { return items_.lacks_room(spare_chunks()); }
+  bool needs_memory() const noexcept { return items_.needs_chunk(spare_chunks()); }
   /// Throws: std::bad_alloc.
-  static memory allocate() { return item_queue<T>::make_room(); }
+  static memory allocate() { return item_queue<T>::make_chunk(); }
   void add(memory chunk) noexcept { items_.add(std::move(chunk)); }
 
   /// Returns: whether the next `count` items, as far as they fit, need no memory.
@@ -50,7 +50,7 @@ class fifo_store {
     if (capacity_ == 0) return true;
     check(count);
     const std::size_t remaining = std::min(count, capacity_ - items_.size());
-    return items_.keeps_room_for(remaining + spare_chunks() * items_.chunk_size);
+    return items_.retains_capacity_for(remaining + spare_chunks() * items_.chunk_size);
   }
 
  private:

@@ -18,36 +18,37 @@
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
-/// `Primitive` has members room_ and is_ready(), which is called under the room's lock.
+/// `Primitive` has members waiters_ and is_ready(), which is called under their lock.
 template <typename Primitive>
-struct room_case : select_branch {
-  explicit room_case(Primitive& object) noexcept
+struct basic_state_case : select_branch {
+  explicit basic_state_case(Primitive& object) noexcept
       : select_branch(Primitive::shared), primitive(object) {}
-  room_case(room_case&& other) noexcept : select_branch(other), primitive(other.primitive) {}
+  basic_state_case(basic_state_case&& other) noexcept
+      : select_branch(other), primitive(other.primitive) {}
 
   bool proceeds(thread_core&) override {
-    return primitive.room_.look([this] { return primitive.is_ready(); });
+    return primitive.waiters_.look([this] { return primitive.is_ready(); });
   }
   bool enter(thread_core&) override {
-    return primitive.room_.enter_unless([this] { return primitive.is_ready(); }, *this);
+    return primitive.waiters_.enter_unless([this] { return primitive.is_ready(); }, *this);
   }
-  void leave_list() noexcept override { primitive.room_.leave(*this); }
+  void leave_list() noexcept override { primitive.waiters_.leave(*this); }
 
   Primitive& primitive;
 
  protected:
-  ~room_case() = default;
+  ~basic_state_case() = default;
 };
 
 template <typename Primitive>
-struct ready_room_case final : room_case<Primitive> {
-  using room_case<Primitive>::room_case;
+struct state_case final : basic_state_case<Primitive> {
+  using basic_state_case<Primitive>::basic_state_case;
 };
 
 template <typename T>
-struct future_case final : room_case<event> {
+struct future_case final : basic_state_case<event> {
   explicit future_case(future<T> result)
-      : room_case<event>(result.state().publication), source(std::move(result)) {}
+      : basic_state_case<event>(result.state().publication), source(std::move(result)) {}
 
   future<T> source;
 };
@@ -98,21 +99,21 @@ struct next_case final : select_branch {
     state = &subscription.source();
   }
   bool proceeds(thread_core&) override {
-    return state->room.look([this] { return subscription.read(*state, result); });
+    return state->waiters.look([this] { return subscription.read(*state, result); });
   }
   bool enter(thread_core&) override {
-    return state->room.enter_unless(
+    return state->waiters.enter_unless(
         [this] {
           reading<T> ahead;
-          std::uint64_t from_there = subscription.place_;
+          std::uint64_t from_there = subscription.position_;
           state->read(from_there, ahead);
           return ahead.complete;
         },
         *this);
   }
-  void leave_list() noexcept override { state->room.leave(*this); }
+  void leave_list() noexcept override { state->waiters.leave(*this); }
   void finish() override {
-    state->room.look([this] { return subscription.read(*state, result); });
+    state->waiters.look([this] { return subscription.read(*state, result); });
   }
 
   template <typename F>

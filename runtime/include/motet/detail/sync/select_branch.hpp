@@ -117,12 +117,12 @@ class time_case final : public select_branch {
 
 [[noreturn]] void refuse_to_select_nothing();
 
-/// Waits until one of `branches` can be taken, takes it, and, after a wait, calls its finish().
+/// Waits until one of `branches` can proceed, lets it proceed, and, after a wait, calls its finish().
 /// Shuffles `branches` unless `as_they_are`. `description` names the wait in dumps.
-/// Returns: the branch that was taken.
+/// Returns: that branch.
 /// Throws: a pending interruption; what a branch throws.
-select_branch& take_one(std::span<select_branch*> branches, bool as_they_are,
-                        const char* description = "select");
-select_branch& take_one_of(std::vector<select_branch*>& branches, bool as_they_are);
+select_branch& select_one(std::span<select_branch*> branches, bool as_they_are,
+                          const char* description = "select");
+select_branch& select_one_of(std::vector<select_branch*>& branches, bool as_they_are);
 
 }}}  // namespace motet::MOTET_ABI::detail

@@ -38,7 +38,7 @@ class wait_list {
   }
 
   /// The same, but first removes the nodes at the front whose waiters have ended.
-  wait_node* first_left() noexcept {
+  wait_node* first_open() noexcept {
     wait_node* node = first();
     while (node != nullptr && !node->owner->open()) node = next_after_ended(*node);
     return node;
@@ -140,13 +140,13 @@ extern template void wait_list::detach_all(local_policy&) noexcept;
 /// in the functions that it passes here. They are called under the lock: they are short, call no
 /// switchpoint, and do not throw.
 template <typename Sharing>
-class waiting_room {
+class wait_queue {
  public:
-  waiting_room() = default;
-  waiting_room(const waiting_room&) = delete;
-  waiting_room& operator=(const waiting_room&) = delete;
+  wait_queue() = default;
+  wait_queue(const wait_queue&) = delete;
+  wait_queue& operator=(const wait_queue&) = delete;
   /// Waits that are still open throw std::logic_error.
-  ~waiting_room() { waiters_.detach_all(sharing_); }
+  ~wait_queue() { waiters_.detach_all(sharing_); }
 
   /// Returns what `read()` returned.
   template <typename Read>
@@ -156,7 +156,7 @@ class waiting_room {
   }
 
   /// Waits for the next release_if(), unless `ready()` says that there is nothing to wait for.
-  /// Throws: a pending interruption; std::logic_error if the room ends meanwhile.
+  /// Throws: a pending interruption; std::logic_error if the queue ends meanwhile.
   template <typename Ready>
   void wait_unless(Ready&& ready, const char* description, const void* subject) {
     thread_core* thread = Sharing::enter();
@@ -179,7 +179,7 @@ class waiting_room {
     sharing_.lock();
     release(change());
   }
-  /// The same for a destructor, in which a local room does not check the calling thread.
+  /// The same for a destructor, in which a local queue does not check the calling thread.
   template <typename Change>
   void release_at_end(Change&& change) noexcept {
     sharing_.lock_at_end();

@@ -90,13 +90,13 @@ class waiter : public post {
   one_shot_event event_;
 };
 
-/// A waiter's place in one list.
+/// A waiter's node in one list.
 struct wait_node : tagged_link<wait_nodes_tag> {
   wait_node() = default;
   explicit wait_node(waiter& parent) noexcept : owner(&parent) {}
 
   waiter* owner = nullptr;
-  void* slot = nullptr;    // the item the fiber brings, or the place for the item it waits for
+  void* slot = nullptr;    // the item the fiber brings, or the storage for the item it waits for
   std::size_t number = 0;  // depends on the primitive: permits, the kind of lock, a holder's mark
   bool refused = false;    // notified, but without the awaited item
   bool list_gone = false;  // the primitive ended after the waiter had ended otherwise
@@ -110,31 +110,31 @@ struct wait_node : tagged_link<wait_nodes_tag> {
     return true;
   }
 
-  void enter() noexcept { place_.store(place::listed, std::memory_order_relaxed); }
+  void enter() noexcept { membership_.store(membership::listed, std::memory_order_relaxed); }
   /// Called by the waiter's own fiber, which then removes the node from its list.
   /// Returns: false if the node is in no list any more; the list may have been destroyed.
   bool leave() noexcept {
-    place current = place::listed;
-    if (place_.compare_exchange_strong(current, place::leaving)) return true;
+    membership current = membership::listed;
+    if (membership_.compare_exchange_strong(current, membership::leaving)) return true;
     await_detached();
     return false;
   }
   /// Takes the node, whose waiter has ended otherwise, out of its list. The list's lock is held.
   /// Returns: false if the waiter's own fiber is already doing so.
   bool detach(bool list_ends = false) noexcept {
-    place current = place::listed;
-    if (!place_.compare_exchange_strong(current, place::detaching)) return false;
+    membership current = membership::listed;
+    if (!membership_.compare_exchange_strong(current, membership::detaching)) return false;
     unlink();
     list_gone = list_ends;
-    place_.store(place::detached, std::memory_order_release);  // may destroy *this
+    membership_.store(membership::detached, std::memory_order_release);  // may destroy *this
     return true;
   }
 
  private:
   void await_detached() const noexcept;
 
-  enum class place : std::uint8_t { listed, leaving, detaching, detached };
-  std::atomic<place> place_{place::detached};
+  enum class membership : std::uint8_t { listed, leaving, detaching, detached };
+  std::atomic<membership> membership_{membership::detached};
 };
 
 /// A waiter on one primitive, `subject`, with its node.

@@ -40,7 +40,7 @@ struct executor_kind {
   bool (*is_here)(const void* target);
   /// Waits for a slot, so that send() need not wait; null: send() never waits.
   /// Returns: false if the traveller already has a slot in this executor, and needs no other.
-  bool (*take_room)(void* target, const journey& traveller);
+  bool (*reserve_slot)(void* target, const journey& traveller);
   /// Uses up the slot, even if it throws.
   void (*send)(void* target, const arrival& fiber);
 };
@@ -51,10 +51,10 @@ bool runs_here(const thread_pool& target);
 bool runs_here(const strand& target) noexcept;
 bool runs_here(const inline_executor&) noexcept;
 
-/// As executor_kind::take_room.
+/// As executor_kind::reserve_slot.
 /// Throws: executor_stopped; a pending interruption.
-bool take_room(const thread_pool& target, const journey& traveller);
-bool take_room(const strand& target, const journey& traveller);
+bool reserve_slot(const thread_pool& target, const journey& traveller);
+bool reserve_slot(const strand& target, const journey& traveller);
 /// Throws: executor_stopped, std::bad_alloc.
 void give(const thread_pool& target, const arrival& fiber);
 void give(const strand& target, const arrival& fiber);

@@ -21,11 +21,11 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 class remote_wait;
 
 template <typename F>
-inline constexpr bool takes_stop_token = std::is_invocable_v<F, std::stop_token>;
+inline constexpr bool accepts_stop_token = std::is_invocable_v<F, std::stop_token>;
 
 template <typename F>
 decltype(auto) invoke_offloaded(F&& f, [[maybe_unused]] const std::stop_source& stop) {
-  if constexpr (takes_stop_token<F>) {
+  if constexpr (accepts_stop_token<F>) {
     return std::invoke(std::forward<F>(f), stop.get_token());
   } else {
     return std::invoke(std::forward<F>(f));
@@ -125,7 +125,7 @@ class owned_call : public blocking_call {
   bool run() noexcept final;
   void notify() noexcept final;
 
-  enum class phase : unsigned char { awaited, left, over };
+  enum class phase : unsigned char { awaited, abandoned, over };
   std::atomic<phase> phase_{phase::awaited};
   sigset_t signals_{};  // as a lent_call's
   remote_wait* caller_ =
@@ -138,7 +138,7 @@ class lent_call_of final : public lent_call {
   using result = offloaded_result<F>;
 
   explicit lent_call_of(F&& f) : f_(std::forward<F>(f)) {
-    if constexpr (takes_stop_token<F>) stop_ = std::stop_source();
+    if constexpr (accepts_stop_token<F>) stop_ = std::stop_source();
   }
   result take() { return outcome_.take(); }
 
@@ -157,7 +157,7 @@ class owned_call_of final : public owned_call {
 
   template <typename From>
   explicit owned_call_of(From&& function) : f_(std::forward<From>(function)) {
-    if constexpr (takes_stop_token<F>) stop_ = std::stop_source();
+    if constexpr (accepts_stop_token<F>) stop_ = std::stop_source();
   }
   result take() { return outcome_.take(); }
 
@@ -170,9 +170,9 @@ class owned_call_of final : public owned_call {
 
 /// As offload().
 template <typename F>
-decltype(auto) offload_to(offload_room room, F&& f, call_site site = {}) {
+decltype(auto) offload_to(offload_pool pool, F&& f, call_site site = {}) {
   lent_call_of<F> call(std::forward<F>(f));
-  call.room = room;
+  call.pool = pool;
   call.site = site;
   call.await_end();
   return call.take();
@@ -180,11 +180,11 @@ decltype(auto) offload_to(offload_room room, F&& f, call_site site = {}) {
 
 /// As offload_owned().
 template <typename F>
-auto offload_owned_to(offload_room room, F&& f, call_site site = {}) {
+auto offload_owned_to(offload_pool pool, F&& f, call_site site = {}) {
   using call_type = owned_call_of<std::decay_t<F>>;
   auto* const call = new call_type(std::forward<F>(f));
   owned<owned_call> owner(call);
-  call->room = room;
+  call->pool = pool;
   call->site = site;
   owned_call::await_end(owner);
   return call->take();

@@ -50,12 +50,12 @@ bool may_have_spun() noexcept;
 /// Returns: the exception of a child that no fiber has received; further ones go to on_unhandled.
 std::exception_ptr failure_of_children(const worker_load& worker) noexcept;
 /// Returns: the exception for the future of a job that was not done.
-std::exception_ptr left_undone() noexcept;
+std::exception_ptr undone_error() noexcept;
 /// Called on the fiber of the job that has failed.
 void note_failure(worker_load& worker, const std::exception_ptr& error) noexcept;
-void count_finished(worker_load& worker, bool has_room) noexcept;
+void count_finished(worker_load& worker, bool has_slot) noexcept;
 /// A job that no worker has begun is destroyed. Any thread.
-void take_back(worker_load& worker, bool has_room) noexcept;
+void count_discarded(worker_load& worker, bool has_slot) noexcept;
 void report_unhandled(const worker_load& worker, const std::exception_ptr& error) noexcept;
 
 /// A job. Its outcome is settled in its destructor, on its own fiber, whose children have ended.
@@ -96,16 +96,16 @@ class pool_task {
   /// worker idle.
   void end() noexcept {
     if (end_ <= job_end::undone) {
-      work_.leave_undone();
+      work_.mark_undone();
     } else if (may_have_spun()) {
       look_at_children();
     }
-    const bool has_room = work_.has_room();
+    const bool has_slot = work_.has_slot();
     work_.drop();
     if (end_ == job_end::not_begun) {
-      take_back(*worker_, has_room);
+      count_discarded(*worker_, has_slot);
     } else {
-      count_finished(*worker_, has_room);
+      count_finished(*worker_, has_slot);
     }
     race_point();
     work_.publish();
@@ -143,8 +143,8 @@ class posted_work {
   void fail(const worker_load& worker, const std::exception_ptr& error) noexcept {
     report_unhandled(worker, error);
   }
-  void leave_undone() noexcept {}
-  static constexpr bool has_room() noexcept { return true; }
+  void mark_undone() noexcept {}
+  static constexpr bool has_slot() noexcept { return true; }
   void drop() noexcept { function_.reset(); }
   void publish() noexcept {}
 

@@ -59,12 +59,12 @@ class basic_channel {
   }
   template <typename Clock, typename Duration>
   channel_op_status push_wait_until(T&& item, const std::chrono::time_point<Clock, Duration>& end) {
-    return push_wait_for(std::move(item), detail::left_until(end));
+    return push_wait_for(std::move(item), detail::remaining_until(end));
   }
   template <typename Clock, typename Duration>
   channel_op_status push_wait_until(const T& item,
                                     const std::chrono::time_point<Clock, Duration>& end) {
-    return push_wait_for(T(item), detail::left_until(end));
+    return push_wait_for(T(item), detail::remaining_until(end));
   }
 
   /// Returns: success, or closed if the channel is closed and empty.
@@ -94,7 +94,7 @@ class basic_channel {
   }
   template <typename Clock, typename Duration>
   channel_op_status pop_wait_until(T& item, const std::chrono::time_point<Clock, Duration>& end) {
-    return pop_wait_for(item, detail::left_until(end));
+    return pop_wait_for(item, detail::remaining_until(end));
   }
 
   /// Pops one item per step until the channel is closed and empty.

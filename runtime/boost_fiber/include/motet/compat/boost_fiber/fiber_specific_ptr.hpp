@@ -19,7 +19,7 @@ class fiber_specific_ptr {
   fiber_specific_ptr() : fiber_specific_ptr([](T* old) { delete old; }) {}
   /// Not a switchpoint. A null `clean_up` leaves everything to the program.
   explicit fiber_specific_ptr(void (*clean_up)(T*))
-      : slot_([clean_up] { return kept(clean_up); }) {}
+      : slot_([clean_up] { return holder(clean_up); }) {}
   fiber_specific_ptr(const fiber_specific_ptr&) = delete;
   fiber_specific_ptr& operator=(const fiber_specific_ptr&) = delete;
   /// Cleans up for the running fiber at once, and for other fibers when they end.
@@ -37,16 +37,16 @@ class fiber_specific_ptr {
   T* release() { return std::exchange(slot_->object, nullptr); }
   /// Not a switchpoint, unless the clean-up is.
   void reset(T* pointer) {
-    kept& slot = slot_.get();
+    holder& slot = slot_.get();
     if (slot.object != pointer) slot.clean(std::exchange(slot.object, pointer));
   }
 
  private:
-  struct kept {
-    explicit kept(void (*cleanup)(T*)) noexcept : clean_up(cleanup) {}
-    kept(const kept&) = delete;
-    kept& operator=(const kept&) = delete;
-    ~kept() { clean(object); }
+  struct holder {
+    explicit holder(void (*cleanup)(T*)) noexcept : clean_up(cleanup) {}
+    holder(const holder&) = delete;
+    holder& operator=(const holder&) = delete;
+    ~holder() { clean(object); }
 
     void clean(T* old) const {
       if (old != nullptr && clean_up != nullptr) clean_up(old);
@@ -56,7 +56,7 @@ class fiber_specific_ptr {
     T* object = nullptr;
   };
 
-  fiber_local<kept> slot_;
+  fiber_local<holder> slot_;
 };
 
 }}}}  // namespace motet::MOTET_ABI::compat::boost_fiber

@@ -43,7 +43,7 @@ class basic_future {
   }
   template <typename Clock, typename Duration>
   future_status wait_until(const std::chrono::time_point<Clock, Duration>& end) const {
-    return wait_for(detail::left_until(end));
+    return wait_for(detail::remaining_until(end));
   }
 
   /// Waits.

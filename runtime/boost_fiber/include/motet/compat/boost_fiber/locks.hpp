@@ -45,7 +45,7 @@ class basic_timed_mutex {
   }
   template <typename Clock, typename Duration>
   bool try_lock_until(const std::chrono::time_point<Clock, Duration>& end) {
-    return try_lock_for(detail::left_until(end));
+    return try_lock_for(detail::remaining_until(end));
   }
 
  private:
@@ -98,7 +98,7 @@ class condition_variable_any {
   }
   template <typename Lock, typename Clock, typename Duration>
   cv_status wait_until(Lock& lock, const std::chrono::time_point<Clock, Duration>& end) {
-    return wait_for(lock, detail::left_until(end));
+    return wait_for(lock, detail::remaining_until(end));
   }
 
   /// Returns: what `ready` returned last.

@@ -32,7 +32,7 @@ void sleep_for(const std::chrono::duration<Rep, Period>& span) {
 /// Switchpoint.
 template <typename Clock, typename Duration>
 void sleep_until(const std::chrono::time_point<Clock, Duration>& end) {
-  motet::sleep_for(detail::left_until(end));
+  motet::sleep_for(detail::remaining_until(end));
 }
 
 }}}}}  // namespace motet::MOTET_ABI::compat::boost_fiber::this_fiber

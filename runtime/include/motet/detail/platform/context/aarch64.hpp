@@ -63,7 +63,7 @@ struct saved_context {
 }
 
 /// Restores the context at `load`, for good.
-[[gnu::always_inline]] inline void leave_inline(const saved_context* load) noexcept {
+[[gnu::always_inline]] inline void load_inline(const saved_context* load) noexcept {
   register const saved_context* source asm("x1") = load;
   asm volatile(
       "ldp x16, x17, [%0]\n\t"

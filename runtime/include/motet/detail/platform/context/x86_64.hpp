@@ -56,7 +56,7 @@ struct saved_context {
 
 /// Restores the context at `load`, for good. Ends with the same instructions as switch_inline(),
 /// which ends_switch() recognises.
-[[gnu::always_inline]] inline void leave_inline(const saved_context* load) noexcept {
+[[gnu::always_inline]] inline void load_inline(const saved_context* load) noexcept {
   asm volatile(
       "movq (%%rsi), %%rsp\n\t"
       "movq 16(%%rsi), %%rbp\n\t"
