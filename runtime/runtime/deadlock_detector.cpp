@@ -18,7 +18,7 @@
 #include <string>
 #include <string_view>
 
-#include "base/kept_errno.hpp"
+#include "base/saved_errno.hpp"
 #include "base/saturating_time.hpp"
 #include "cancellation/interrupt.hpp"
 #include "core/hooks.hpp"

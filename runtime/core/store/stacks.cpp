@@ -2,7 +2,7 @@
 // The stack of a fiber that runs for the first time, and that of one that has ended.
 #include <utility>
 
-#include "base/kept_errno.hpp"
+#include "base/saved_errno.hpp"
 #include "core/store/make_fiber.hpp"
 #include "core/thread_state.hpp"
 

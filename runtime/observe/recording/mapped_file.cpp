@@ -13,7 +13,7 @@
 #include <memory>
 #include <motet/base/errors.hpp>
 
-#include "base/kept_errno.hpp"
+#include "base/saved_errno.hpp"
 #include "base/sigpipe.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
