@@ -37,39 +37,57 @@ bool reserve_slot(const strand& target, const journey& traveller) {
   return target.pool_->enter_unless_inside(traveller);
 }
 
-/// The job with which a traveller arrives at a worker or a thread. It does nothing else, so the
-/// traveller can run in the fiber that was made for the job.
-class arrival_job {
+/// The job with which a traveller arrives at a worker. It does nothing else, so the traveller can
+/// run in the fiber that was made for the job.
+class arrival_job : public pool_job {
  public:
   explicit arrival_job(const arrival& fiber) noexcept : attempt_(fiber.attempt_) {}
+  arrival_job(arrival_job&&) noexcept = default;
+  ~arrival_job() { settle(*this); }
 
-  void operator()() { run(); }
+  void operator()() noexcept { call(*this); }
+  /// The same on a thread without a pool.
+  static job_slot for_thread(const arrival& fiber) {
+    return job_slot::holding([attempt = fiber.attempt_] { arrive(*attempt, true); },
+                             call_site::here());
+  }
+  bool has_slot() const noexcept { return attempt_->has_slot; }
+
+ private:
+  friend pool_job;
   void run() noexcept { arrive(*attempt_, true); }
   static void fail(const worker_load&, const std::exception_ptr&) noexcept {}
   static void mark_undone() noexcept {}
-  bool has_slot() const noexcept { return attempt_->has_slot; }
   void drop() noexcept { attempt_.reset(); }
   static void publish() noexcept {}
 
- private:
   std::shared_ptr<migration_attempt> attempt_;
 };
 
-void give(const thread_pool& pool, const arrival& fiber) {
+namespace {
+
+void send(pool_state& pool, const arrival& fiber, std::size_t worker) {
   arrival_job job(fiber);
-  pool.check_entered(job.has_slot());
-  pool.give_to(pool.choose(), std::move(job), {}, call_site::here());
+  if (pool.stopping.load()) {
+    if (job.has_slot()) pool.release_slot();
+    throw executor_stopped();
+  }
+  job_slot item = job_slot::holding(std::move(job), call_site::here());
+  pool.give(std::move(item), item.function<arrival_job>(), {}, worker);
+}
+
+}  // namespace
+
+void give(const thread_pool& pool, const arrival& fiber) {
+  send(*pool.state_, fiber, any_worker);
 }
 
 void give(const strand& target, const arrival& fiber) {
-  arrival_job job(fiber);
-  const thread_pool& pool = *target.pool_;
-  pool.check_entered(job.has_slot());
-  pool.give_to(pool.choose(target.worker_), std::move(job), {}, call_site::here());
+  send(*target.pool_->state_, fiber, target.worker_);
 }
 
 void give(const thread& worker, const arrival& fiber) {
-  deposit(*worker.link(), job_slot::holding(arrival_job(fiber), call_site::here()));
+  deposit(*worker.link(), arrival_job::for_thread(fiber));
 }
 
 namespace {
@@ -121,10 +139,10 @@ executor here() {
 /// Returns: whether a slot was reserved. A fiber that has a residence in the pool has its slot.
 bool thread_pool::enter_unless_inside(const detail::journey& traveller) const {
   if (has_residence_in(traveller, state_.get())) {
-    check_entered(false);
+    state_->check_running();
     return false;
   }
-  enter();
+  state_->enter();
   return true;
 }
 

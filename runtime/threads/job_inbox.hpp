@@ -13,7 +13,7 @@
 #include <motet/detail/core/wait_record.hpp>
 #include <motet/detail/platform/process.hpp>
 #include <motet/detail/sync/sharing.hpp>
-#include <motet/detail/threads/pool_task.hpp>
+#include <motet/detail/threads/pool_job.hpp>
 #include <optional>
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {

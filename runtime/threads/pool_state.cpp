@@ -4,6 +4,7 @@
 #include "threads/pool_state.hpp"
 
 #include <limits>
+#include <motet/detail/core/inherited_locals.hpp>
 #include <motet/detail/core/internal_shield.hpp>
 #include <mutex>
 
@@ -67,6 +68,55 @@ std::size_t pool_state::choose() noexcept {
   loads[least].arrivals.fetch_add(1);
   remember(least);
   return least;
+}
+
+void pool_state::enter() {
+  if (made_in != this_process()) throw executor_stopped();
+  check_running();
+  if (!slots) return;
+  slots->acquire();
+  if (!stopping.load()) return;
+  release_slot();
+  throw executor_stopped();
+}
+
+void pool_state::check_running() const {
+  if (stopping.load()) throw executor_stopped();
+}
+
+void give(const std::shared_ptr<pool_state>& pool, job_slot&& item, pool_job& job,
+          local_list&& inherited_locals, std::size_t worker) {
+  pool->enter();
+  pool->give(std::move(item), job, std::move(inherited_locals), worker);
+}
+
+void pool_state::give(job_slot&& item, pool_job& job, local_list&& inherited_locals,
+                      std::size_t worker) {
+  const bool movable = item.movable();
+  if (worker == any_worker) {
+    worker = choose();
+  } else {
+    loads[worker].arrivals.fetch_add(1);
+  }
+  job.give_to(loads[worker]);
+  const std::shared_ptr<pool_state> owner = shared_from_this();  // the job may own the pool
+  deposit_with(std::move(inherited_locals), std::move(item), [&](job_slot&& whole_item) {
+    const auto result =
+        loads[worker].inbox.load(std::memory_order_acquire)->push(std::move(whole_item));
+    if (result == job_inbox::pushed::refused) throw executor_stopped();
+    if (movable && result == job_inbox::pushed::taken) rouse_another(loads[worker]);
+  });
+}
+
+/// While the worker does not rest, the last one to finish a job announces that when it begins to.
+void pool_state::count_finished(worker_load& worker) noexcept {
+  if (worker.dry.load(std::memory_order_relaxed)) {
+    worker.completions.fetch_add(1);
+    announce_idle();
+  } else {
+    worker.completions.store(worker.completions.load(std::memory_order_relaxed) + 1,
+                             std::memory_order_release);
+  }
 }
 
 void pool_state::remember(std::size_t number) noexcept {

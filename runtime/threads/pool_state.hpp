@@ -7,7 +7,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <motet/detail/threads/pool_task.hpp>
+#include <motet/detail/platform/process.hpp>
+#include <motet/detail/threads/pool_job.hpp>
 #include <motet/runtime/options.hpp>
 #include <motet/sync/condition_variable.hpp>
 #include <motet/sync/event.hpp>
@@ -39,6 +40,18 @@ struct pool_state : std::enable_shared_from_this<pool_state> {
     for (std::size_t i = 0; i < workers; ++i) loads[i].pool = this;
   }
 
+  /// Waits for a slot if the pool has a limit.
+  /// Throws: executor_stopped; a pending interruption.
+  void enter();
+  /// Throws: executor_stopped if the pool has stopped.
+  void check_running() const;
+  void release_slot() noexcept {
+    if (slots) slots->release();
+  }
+  /// As give(), for a job that has a slot if it needs one.
+  void give(job_slot&& item, pool_job& job, local_list&& inherited_locals, std::size_t worker);
+  void count_finished(worker_load& worker) noexcept;
+
   /// Returns: the number of the worker that should get the next job; its load includes the job
   ///          already.
   std::size_t choose() noexcept;
@@ -64,6 +77,7 @@ struct pool_state : std::enable_shared_from_this<pool_state> {
   /// Has a worker that has nothing to run look for the jobs that `busy` has not begun.
   void rouse_another(const worker_load& busy) noexcept;
 
+  const std::uint32_t made_in = this_process();
   const std::size_t count;
   const std::unique_ptr<worker_load[]> loads;
   std::vector<thread> threads;

@@ -1,84 +1,23 @@
 // SPDX-License-Identifier: MIT
-// See thread_pool.hpp: how a pool begins and ends, and how a job is given and finished.
+// See thread_pool.hpp: how a pool begins and ends.
 #include <pthread.h>
 
 #include <algorithm>
 #include <motet/cancellation/cancel.hpp>
+#include <motet/threads/portal.hpp>
 #include <motet/threads/thread_pool.hpp>
 #include <stdexcept>
 #include <string>
 #include <utility>
 
-#include "base/made_exception.hpp"
-#include "core/hooks.hpp"
 #include "core/thread_state.hpp"
-#include "fibers/fiber_end.hpp"
 #include "platform/cores.hpp"
 #include "threads/pool_state.hpp"
 #include "threads/thread_link.hpp"
-#include "unhandled/origin.hpp"
-#include "unhandled/unhandled.hpp"
 
 namespace motet { inline namespace MOTET_ABI {
 
-namespace detail {
-
-worker_load& load_here() noexcept {
-  return *self()->load;
-}
-
-bool discards(const worker_load& worker) noexcept {
-  return worker.pool->discarding.load(std::memory_order_relaxed);
-}
-
-bool may_have_spun() noexcept {
-  return self()->running().has_cold_part;
-}
-
-std::exception_ptr failure_of_children(const worker_load& worker) noexcept {
-  thread_state& home = *self();
-  control_block& fiber = home.running();
-  std::exception_ptr first = next_failure(fiber);
-  while (const std::exception_ptr error = next_failure(fiber)) report_unhandled(worker, error);
-  return first;
-}
-
-std::exception_ptr undone_error() noexcept {
-  return made_exception<fiber_cancelled>("a job", "its pool was stopped");
-}
-
-void note_failure(worker_load& worker, const std::exception_ptr& error) noexcept {
-  worker.failures.fetch_add(1, std::memory_order_relaxed);
-  origins::note(error, traveller_of(self()->running()));
-}
-
-/// While the worker does not rest, the last one to finish a job announces that when it begins to.
-void count_finished(worker_load& worker, bool has_slot) noexcept {
-  pool_state& pool = *worker.pool;
-  // What the job captured may have gone elsewhere to be destroyed.
-  if (self()->load != &worker) come_home(traveller_of(self()->running()));
-  if (worker.dry.load(std::memory_order_relaxed)) {
-    worker.completions.fetch_add(1);
-    pool.announce_idle();
-  } else {
-    worker.completions.store(worker.completions.load(std::memory_order_relaxed) + 1,
-                             std::memory_order_release);
-  }
-  if (has_slot && pool.slots) pool.slots->release();
-}
-
-void count_discarded(worker_load& worker, bool has_slot) noexcept {
-  pool_state& pool = *worker.pool;
-  worker.arrivals.fetch_sub(1);
-  pool.announce_idle();
-  if (has_slot && pool.slots) pool.slots->release();
-}
-
-void report_unhandled(const worker_load& worker, const std::exception_ptr& error) noexcept {
-  report_unhandled(worker.pool->settings, error);
-}
-
-namespace {
+namespace detail { namespace {
 
 /// The name that the kernel shows has 15 characters, so a long name is cut, but not the number.
 void name_this_thread(const std::string& name, std::size_t number) {
@@ -100,9 +39,7 @@ void work(pool_state& pool, const std::string& name, std::size_t number) {
   });
 }
 
-}  // namespace
-
-}  // namespace detail
+}}  // namespace detail
 
 std::size_t processors() noexcept {
   return detail::usable_cores();
@@ -193,42 +130,13 @@ void thread_pool::refuse_to_wait_here() const {
   }
 }
 
-/// Throws: executor_stopped; a pending interruption for a fiber that waits for a slot.
-void thread_pool::enter() const {
-  if (!in_this_process() || state_->stopping.load()) throw executor_stopped();
-  if (!state_->slots) return;
-  state_->slots->acquire();
-  check_entered(true);
+void thread_pool::check_running() const {
+  state_->check_running();
 }
 
-void thread_pool::check_entered(bool has_slot) const {
-  if (!state_->stopping.load()) return;
-  if (has_slot && state_->slots) state_->slots->release();
-  throw executor_stopped();
-}
-
-detail::worker_load& thread_pool::choose() const noexcept {
-  return state_->loads[state_->choose()];
-}
-
-detail::worker_load& thread_pool::choose(std::size_t worker) const noexcept {
-  detail::worker_load& load = state_->loads[worker];
-  load.arrivals.fetch_add(1);
-  return load;
-}
-
-std::size_t thread_pool::next_for_strand() const noexcept {
-  return state_->strands.fetch_add(1, std::memory_order_relaxed) % state_->count;
-}
-
-void thread_pool::hand_over(const detail::worker_load& load, detail::job_slot&& job) const {
-  const auto number = static_cast<std::size_t>(&load - state_->loads.get());
-  const bool movable = job.movable();
-  const std::shared_ptr<detail::pool_state> state = state_;  // the job may own the pool
-  const auto result = state->threads[number].link()->jobs.push(std::move(job));
-  if (result == detail::job_inbox::pushed::refused) throw executor_stopped();
-  if (movable && result == detail::job_inbox::pushed::taken) state->rouse_another(load);
-}
+strand::strand(thread_pool& pool) noexcept
+    : pool_(&pool),
+      worker_(pool.state_->strands.fetch_add(1, std::memory_order_relaxed) % pool.state_->count) {}
 
 std::vector<thread_pool::worker_stats> thread_pool::stats() const {
   std::vector<worker_stats> stats;

@@ -46,7 +46,7 @@ class tcp_listener::shared_out {
  public:
   shared_out(thread_pool& pool, const handler_function& handler, call_site site)
       : pool_(pool), handler_(handler), site_(site), counts_(pool.workers()) {
-    pool.check_entered(false);
+    pool.check_running();
   }
 
   /// Ends, as a stopped pool does, what `serve` does.
@@ -100,7 +100,7 @@ class tcp_listener::shared_out {
   /// A handler may throw the same: it may have awaited a cancelled fiber, or used another pool.
   bool pool_stopped() const {
     try {
-      pool_.check_entered(false);
+      pool_.check_running();
       return false;
     } catch (const executor_stopped&) {
       return true;

@@ -48,7 +48,7 @@ executor here();
 class strand {
  public:
   /// Not a switchpoint.
-  explicit strand(thread_pool& pool) noexcept : pool_(&pool), worker_(pool.next_for_strand()) {}
+  explicit strand(thread_pool& pool) noexcept;
 
   /// Runs `f`, moved, as a job of the pool, on the strand's worker.
   /// Switchpoint if the pool has a limit; else not a switchpoint.
@@ -56,9 +56,8 @@ class strand {
   template <typename F>
   void post(F&& f, call_site site = call_site::here()) {
     detail::local_list inherited_locals = detail::inherited_here();
-    detail::posted_work<std::decay_t<F>> work(std::in_place, std::forward<F>(f));
-    pool_->enter();
-    pool_->give_to(pool_->choose(worker_), std::move(work), std::move(inherited_locals), site);
+    pool_->give(detail::posted_job<std::decay_t<F>>(std::in_place, std::forward<F>(f)),
+                std::move(inherited_locals), site, worker_);
   }
 
  private:

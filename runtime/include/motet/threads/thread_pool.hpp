@@ -8,7 +8,7 @@
 #include <memory>
 #include <motet/base/call_site.hpp>
 #include <motet/detail/core/inherited_locals.hpp>
-#include <motet/detail/threads/pool_task.hpp>
+#include <motet/detail/threads/pool_job.hpp>
 #include <motet/sync/future.hpp>
 #include <optional>
 #include <string_view>
@@ -40,11 +40,17 @@ struct submitted : future_state<Result> {
 };
 
 template <typename F, typename Result>
-class submitted_work {
+class submitted_job : public pool_job {
  public:
-  explicit submitted_work(std::shared_ptr<submitted<F, Result>> state) noexcept
+  explicit submitted_job(std::shared_ptr<submitted<F, Result>> state) noexcept
       : state_(std::move(state)) {}
+  submitted_job(submitted_job&&) noexcept = default;
+  ~submitted_job() { settle(*this); }
 
+  void operator()() noexcept { call(*this); }
+
+ private:
+  friend pool_job;
   void run() {
     if constexpr (std::is_void_v<Result>) {
       (*state_->function)();
@@ -61,7 +67,6 @@ class submitted_work {
   void drop() noexcept { state_->function.reset(); }
   void publish() noexcept { state_->publish(); }
 
- private:
   std::shared_ptr<submitted<F, Result>> state_;
 };
 
@@ -110,7 +115,7 @@ class thread_pool {
     detail::local_list inherited_locals = detail::inherited_here();
     auto job = std::make_shared<detail::submitted<body, result>>(std::forward<F>(f));
     future<result> outcome(job);
-    give(detail::submitted_work<body, result>(std::move(job)), std::move(inherited_locals), site);
+    give(detail::submitted_job<body, result>(std::move(job)), std::move(inherited_locals), site);
     return outcome;
   }
 
@@ -120,7 +125,7 @@ class thread_pool {
   template <typename F>
   void post(F&& f, call_site site = call_site::here()) {
     detail::local_list inherited_locals = detail::inherited_here();
-    give(detail::posted_work<std::decay_t<F>>(std::in_place, std::forward<F>(f)),
+    give(detail::posted_job<std::decay_t<F>>(std::in_place, std::forward<F>(f)),
          std::move(inherited_locals), site);
   }
 
@@ -164,29 +169,15 @@ class thread_pool {
   thread& worker(std::size_t number) const noexcept;
   std::int64_t load_of(std::size_t worker) const noexcept;
   void start(std::size_t workers, std::string_view name);
-  /// Reserves a slot for a job if the pool has a limit.
-  void enter() const;
-  /// Throws: executor_stopped if the pool has stopped, and releases the caller's slot.
-  void check_entered(bool has_slot) const;
+  /// Throws: executor_stopped if the pool has stopped.
+  void check_running() const;
   bool enter_unless_inside(const detail::journey& traveller) const;
-  /// Returns: the chosen worker's load, to which a job has been added.
-  detail::worker_load& choose() const noexcept;
-  /// Returns: that worker's load, to which a job has been added.
-  detail::worker_load& choose(std::size_t worker) const noexcept;
-  void hand_over(const detail::worker_load& worker, detail::job_slot&& job) const;
-  std::size_t next_for_strand() const noexcept;
-  template <typename Work>
-  void give_to(detail::worker_load& worker, Work&& work, detail::local_list&& inherited_locals,
-               call_site site, bool movable = false) const {
-    detail::pool_task<Work> task(worker, std::move(work));
-    detail::deposit_with(std::move(inherited_locals),
-                         detail::job_slot::holding(std::move(task), site, movable),
-                         [&](detail::job_slot&& item) { hand_over(worker, std::move(item)); });
-  }
-  template <typename Work>
-  void give(Work&& work, detail::local_list&& inherited_locals, call_site site) {
-    enter();
-    give_to(choose(), std::move(work), std::move(inherited_locals), site, true);
+  template <typename Job>
+  void give(Job&& job, detail::local_list&& inherited_locals, call_site site,
+            std::size_t worker = detail::any_worker) const {
+    auto item = detail::job_slot::holding(std::move(job), site, worker == detail::any_worker);
+    detail::give(state_, std::move(item), item.template function<Job>(),
+                 std::move(inherited_locals), worker);
   }
   bool on_own_thread() const;
   bool in_this_process() const noexcept;

@@ -56,6 +56,15 @@ class job_slot {
     return *std::launder(reinterpret_cast<owned_job*>(storage_))->item;
   }
   bool movable() const noexcept { return kind_->movable; }
+  /// Returns: the function, which is an `F`.
+  template <typename F>
+  F& function() noexcept {
+    if constexpr (fits<F>) {
+      return *std::launder(reinterpret_cast<F*>(storage_));
+    } else {
+      return *std::launder(reinterpret_cast<boxed<F>*>(storage_))->function;
+    }
+  }
   /// Calls the function.
   void operator()() { kind_->call(storage_); }
 

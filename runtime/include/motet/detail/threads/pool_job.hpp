@@ -10,6 +10,7 @@
 #include <motet/detail/base/race_point.hpp>
 #include <motet/detail/base/taken.hpp>
 #include <motet/detail/core/job_slot.hpp>
+#include <motet/detail/core/locals.hpp>
 #include <optional>
 #include <type_traits>
 #include <utility>
@@ -40,105 +41,91 @@ struct worker_load {
 /// How a job has ended.
 enum class job_end : std::uint8_t { not_begun, undone, value, error };
 
-/// Called by a job.
-/// Returns: the load of the worker that runs it.
-worker_load& load_here() noexcept;
-bool discards(const worker_load& worker) noexcept;
-/// Whether the running fiber may have had children.
-bool may_have_spun() noexcept;
-/// Called when all children of the running fiber have ended.
-/// Returns: the exception of a child that no fiber has received; further ones go to on_unhandled.
-std::exception_ptr failure_of_children(const worker_load& worker) noexcept;
 /// Returns: the exception for the future of a job that was not done.
 std::exception_ptr undone_error() noexcept;
-/// Called on the fiber of the job that has failed.
-void note_failure(worker_load& worker, const std::exception_ptr& error) noexcept;
-void count_finished(worker_load& worker, bool has_slot) noexcept;
-/// A job that no worker has begun is destroyed. Any thread.
-void count_discarded(worker_load& worker, bool has_slot) noexcept;
 void report_unhandled(const worker_load& worker, const std::exception_ptr& error) noexcept;
 
-/// A job. Its outcome is settled in its destructor, on its own fiber, whose children have ended.
-template <typename Work>
-class pool_task {
-  static_assert(std::is_nothrow_move_constructible_v<Work>);
-
+/// A base of the jobs of a pool, one class for each call that makes them. A job settles its outcome
+/// in its destructor, on its own fiber, whose children have ended.
+class pool_job {
  public:
   /// The worker's load counts this job already.
-  pool_task(worker_load& worker, Work&& work) noexcept : worker_(&worker), work_(std::move(work)) {}
-  pool_task(pool_task&& other) noexcept
-      : worker_(taken(other.worker_)), work_(std::move(other.work_)) {}
-  pool_task& operator=(pool_task&&) = delete;
-  ~pool_task() {
-    if (worker_ != nullptr) end();
-  }
+  void give_to(worker_load& worker) noexcept { worker_ = &worker; }
 
-  void operator()() noexcept {
-    worker_ = &load_here();
-    end_ = job_end::undone;
-    if (discards(*worker_)) return;
-    end_ = job_end::value;
+ protected:
+  pool_job() noexcept = default;
+  pool_job(pool_job&& other) noexcept : worker_(taken(other.worker_)) {}
+  pool_job& operator=(pool_job&&) = delete;
+  ~pool_job() = default;
+
+  /// Calls job.run(), and job.fail() with what it throws.
+  template <typename Job>
+  void call(Job& job) noexcept {
+    if (!begin()) return;
     try {
-      work_.run();
+      job.run();
     } catch (...) {
-      fail(std::current_exception());
+      fail(job, std::current_exception());
     }
-  }
-
- private:
-  void fail(std::exception_ptr error) noexcept {
-    end_ = job_end::error;
-    note_failure(*worker_, error);
-    work_.fail(*worker_, std::move(error));
   }
 
   /// The load falls before the result is published: a thread that has seen the result finds this
-  /// worker idle.
-  void end() noexcept {
+  /// worker idle. A job that no worker was given has nothing to settle.
+  template <typename Job>
+  void settle(Job& job) noexcept {
+    if (worker_ == nullptr) return;
     if (end_ <= job_end::undone) {
-      work_.mark_undone();
-    } else if (may_have_spun()) {
-      look_at_children();
+      job.mark_undone();
+    } else if (std::exception_ptr error = failure_of_children()) {
+      fail(job, std::move(error));
     }
-    const bool has_slot = work_.has_slot();
-    work_.drop();
-    if (end_ == job_end::not_begun) {
-      count_discarded(*worker_, has_slot);
-    } else {
-      count_finished(*worker_, has_slot);
-    }
+    const bool has_slot = job.has_slot();
+    job.drop();
+    count(has_slot);
     race_point();
-    work_.publish();
+    job.publish();
   }
 
-  void look_at_children() noexcept {
-    std::exception_ptr error = failure_of_children(*worker_);
-    if (error == nullptr) return;
-    if (end_ == job_end::value) {
-      fail(std::move(error));
-    } else {
-      report_unhandled(*worker_, error);
-    }
+ private:
+  template <typename Job>
+  void fail(Job& job, std::exception_ptr error) noexcept {
+    note_failure(error);
+    job.fail(*worker_, std::move(error));
   }
 
-  worker_load* worker_;
+  /// Returns: whether the worker that runs the job wants it done.
+  bool begin() noexcept;
+  void note_failure(const std::exception_ptr& error) noexcept;
+  /// Called when all children of the job's fiber have ended.
+  /// Returns: the exception with which the job fails because of them; or null. Further exceptions
+  ///          go to on_unhandled.
+  std::exception_ptr failure_of_children() noexcept;
+  /// Counts the job as finished, or as discarded by a thread that destroys it unbegun.
+  void count(bool has_slot) noexcept;
+
+  worker_load* worker_ = nullptr;
   job_end end_ = job_end::not_begun;
-  Work work_;
 };
 
-/// The function of a post(). No future waits for it: a failure goes to on_unhandled.
+/// The job of a post(). No future waits for it: a failure goes to on_unhandled.
 template <typename F>
-class posted_work {
+class posted_job : public pool_job {
  public:
   template <typename G>
-  explicit posted_work(std::in_place_t, G&& function) {
+  explicit posted_job(std::in_place_t, G&& function) {
     if constexpr (moves_safely) {
       function_.emplace(std::forward<G>(function));
     } else {
       function_ = std::make_unique<F>(std::forward<G>(function));
     }
   }
+  posted_job(posted_job&&) noexcept = default;
+  ~posted_job() { settle(*this); }
 
+  void operator()() noexcept { call(*this); }
+
+ private:
+  friend pool_job;
   void run() { (*function_)(); }
   void fail(const worker_load& worker, const std::exception_ptr& error) noexcept {
     report_unhandled(worker, error);
@@ -148,10 +135,17 @@ class posted_work {
   void drop() noexcept { function_.reset(); }
   void publish() noexcept {}
 
- private:
   static constexpr bool moves_safely = std::is_nothrow_move_constructible_v<F>;
 
   std::conditional_t<moves_safely, std::optional<F>, std::unique_ptr<F>> function_;
 };
+
+/// In place of a worker's number: the one with the fewest jobs, from which others may steal it.
+inline constexpr std::size_t any_worker = static_cast<std::size_t>(-1);
+
+/// Gives `job`, the function in `item`, to a worker, once the pool has a slot for it.
+/// Throws: executor_stopped; std::bad_alloc; a pending interruption while it waits for the slot.
+void give(const std::shared_ptr<pool_state>& pool, job_slot&& item, pool_job& job,
+          local_list&& inherited_locals, std::size_t worker);
 
 }}}  // namespace motet::MOTET_ABI::detail
