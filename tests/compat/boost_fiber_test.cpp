@@ -241,23 +241,26 @@ TEST_CASE("boost::fibers::condition_variable waits for a notification or for a t
     boost::fibers::mutex lock;
     boost::fibers::condition_variable condition;
     bool ready = false;
+    int waits = 0;  // without a time limit that passes
     boost::fibers::fiber waiter([&] {
       std::unique_lock<boost::fibers::mutex> guard(lock);
       CHECK(condition.wait_for(guard, 1ms) == boost::fibers::cv_status::timeout);
       CHECK(guard.owns_lock());
       CHECK(!condition.wait_for(guard, 1ms, [&] { return ready; }));
       CHECK(!condition.wait_until(guard, past, [&] { return ready; }));
+      waits = 1;
       condition.wait(guard, [&] { return ready; });
       CHECK(condition.wait_until(guard, past, [&] { return ready; }));
+      waits = 2;
       CHECK(condition.wait_for(guard, 10s) == boost::fibers::cv_status::no_timeout);
     });
-    boost::this_fiber::sleep_for(10ms);
+    while (waits < 1) boost::this_fiber::sleep_for(1ms);
     {
       const std::lock_guard guard(lock);
       ready = true;
     }
     condition.notify_one();
-    boost::this_fiber::sleep_for(1ms);
+    while (waits < 2) boost::this_fiber::sleep_for(1ms);
     condition.notify_all();
     waiter.join();
 

@@ -51,6 +51,13 @@ class temporary_file {
     ::fsync(get());
     ::posix_fadvise(get(), 0, 0, POSIX_FADV_DONTNEED);
   }
+  /// Returns: whether the kernel can read the file without a wait at all; before Linux 6.6 it
+  ///          cannot on tmpfs.
+  bool reads_at_once() const {
+    char byte = 0;
+    const iovec buffer{&byte, 1};
+    return ::preadv2(get(), &buffer, 1, 0, RWF_NOWAIT) == 1;
+  }
   /// Returns: whether the disk must be asked now; which may have it asked.
   bool reads_block() const {
     char byte = 0;
@@ -116,7 +123,7 @@ TEST_CASE("file_call reads cached data without another thread", "[offload][file]
     CHECK(io::read(file.get(), buffer) == block);
     CHECK(testing::text_of(buffer) == file.content());
     CHECK(io::read(file.get(), buffer) == 0);
-    CHECK(count_workers() == 0);
+    CHECK(count_workers() == (file.reads_at_once() ? 0 : 1));
   });
 }
 

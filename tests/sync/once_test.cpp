@@ -20,6 +20,7 @@ TEMPLATE_TEST_CASE("once::call() runs the callable once, and callers wait meanwh
                    FORMS) {
   run([] {
     typename TestType::once set_up;
+    event finish;
     int calls = 0;
     int returns = 0;
     group callers;
@@ -27,7 +28,7 @@ TEMPLATE_TEST_CASE("once::call() runs the callable once, and callers wait meanwh
       callers.spin([&] {
         set_up.call([&] {
           ++calls;
-          sleep_for(1ms);
+          finish.wait();
         });
         ++returns;
       });
@@ -35,6 +36,7 @@ TEMPLATE_TEST_CASE("once::call() runs the callable once, and callers wait meanwh
     settle();
     CHECK(returns == 0);
     CHECK_FALSE(set_up.is_done());
+    finish.set();
     callers.await_all();
     CHECK(calls == 1);
     CHECK(returns == 3);
