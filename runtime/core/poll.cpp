@@ -52,6 +52,10 @@ void note_awake(thread_state& thread) noexcept {
   if (thread.recorded()) thread.recording->note(trace::kind::awake);
 }
 
+void note_operations(const thread_state& thread) noexcept {
+  if (thread.recorded()) thread.recording->woken_by(trace::cause::operation);
+}
+
 void note_poll(thread_state& thread, std::size_t runnable_before) noexcept {
   if (thread.recorded()) {
     thread.recording->note_poll(thread.runnable(), goes_on(thread));
@@ -60,6 +64,12 @@ void note_poll(thread_state& thread, std::size_t runnable_before) noexcept {
   if (!thread.counts.on()) return;
   thread.counts.numbers().polls.add(1);
   tell(thread, thread.runnable() - runnable_before);
+}
+
+/// Returns: when a sleep must end; time_point::min() if it must not begin.
+inline backend::time_point end_of_sleep(thread_state& thread) noexcept {
+  const backend::time_point limit = thread.idle.look_again_at();
+  return thread.time.empty() ? limit : thread.time.end_of_sleep(limit);
 }
 
 /// Called after the mailbox has announced it.
@@ -148,9 +158,7 @@ void thread_state::poll(bool wait) noexcept {
     if (wait) return;  // what it changed decides whether there is anything to wait for
   }
   if (wait && adaptive_spin_.worthwhile() && wait_awake()) return;
-  auto deadline = backend::time_point::min();
-  if (wait)
-    deadline = time.empty() ? idle.look_again_at() : time.end_of_sleep(idle.look_again_at());
+  const auto deadline = wait ? end_of_sleep(*this) : backend::time_point::min();
   const bool sleeps = deadline != backend::time_point::min();
   if (sleeps && !mail_->announce_sleep(jobs.may_come() && !lasting_pending())) return;
   const bool noted = is_noted(*this);
@@ -162,8 +170,8 @@ void thread_state::poll(bool wait) noexcept {
   } else {
     kernel_->poll(deadline, ended_operations);
   }
-  if (noted && recorded_) [[unlikely]]
-    recording->woken_by(trace::cause::operation);
+  if (noted) [[unlikely]]
+    note_operations(*this);
   while (operation* op = ended_operations.pop()) calls.complete(*op);
   fire_timers(sleeps);
   if (noted) [[unlikely]]
