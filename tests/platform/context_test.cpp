@@ -39,7 +39,7 @@ struct visit {
 
 void go_round(void* argument) {
   auto& trip = *static_cast<visit*>(argument);
-  sanitizer::after_switch(trip.away.watched);
+  sanitizer::after_switch(trip.away.shadow);
   alignas(16) char local[16];
   trip.frame = reinterpret_cast<std::uintptr_t>(&local);
   for (;;) {
@@ -54,12 +54,12 @@ struct traveller {
   traveller() {
     rest = pool.take(stack_pool::default_size);
     lay_out(trip.away, rest.top, &go_round, &trip);
-    sanitizer::describe(trip.away.watched, rest.bottom, rest.size(), true);
+    sanitizer::describe(trip.away.shadow, rest.bottom, rest.size(), true);
     const stack main_stack = this_threads_stack();
-    sanitizer::describe(trip.home.watched, main_stack.bottom, main_stack.size(), false);
+    sanitizer::describe(trip.home.shadow, main_stack.bottom, main_stack.size(), false);
   }
   ~traveller() {
-    sanitizer::forget(trip.away.watched, rest.bottom, rest.size());
+    sanitizer::forget(trip.away.shadow, rest.bottom, rest.size());
     pool.give_back(rest);
   }
   stack_pool pool;
