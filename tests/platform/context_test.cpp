@@ -292,11 +292,11 @@ TEST_CASE("spare_mappings keep up to a limit, and give each mapping away once", 
   CHECK(spares.take() == nullptr);
   std::array<char, 9> memory{};
   if (faults::enabled) {
-    CHECK_FALSE(spares.keep(memory.data()));
+    CHECK_FALSE(spares.put(memory.data()));
     return;
   }
-  for (std::size_t i = 0; i < 8; ++i) CHECK(spares.keep(&memory[i]));
-  CHECK_FALSE(spares.keep(&memory[8]));
+  for (std::size_t i = 0; i < 8; ++i) CHECK(spares.put(&memory[i]));
+  CHECK_FALSE(spares.put(&memory[8]));
   std::set<void*> mappings;
   for (std::size_t i = 0; i < 8; ++i) mappings.insert(spares.take());
   CHECK(mappings.size() == 8);
