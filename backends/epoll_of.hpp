@@ -17,7 +17,7 @@
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 /// Source: proc(5), /proc/PID/fdinfo.
-inline bool watches(const std::string& epoll, int target) {
+inline bool contains(const std::string& epoll, int target) {
   struct closer {
     void operator()(std::FILE* open) const noexcept { std::fclose(open); }
   };
@@ -43,7 +43,7 @@ inline int epoll_of(int fd) {
     std::array<char, 64> target{};
     if (::readlink(path.c_str(), target.data(), target.size() - 1) < 0) continue;
     if (std::string_view(target.data()) != "anon_inode:[eventpoll]") continue;
-    if (watches(entry->d_name, fd)) return std::atoi(entry->d_name);
+    if (contains(entry->d_name, fd)) return std::atoi(entry->d_name);
   }
   return -1;
 }

@@ -35,7 +35,7 @@ class uring_backend final : public backend {
   time_point now() const noexcept override { return std::chrono::steady_clock::now(); }
   void listen(int wake_descriptor) override {
     wake_descriptor_ = wake_descriptor;
-    watch(this, wake_descriptor_, POLLIN);
+    arm_poll(this, wake_descriptor_, POLLIN);
   }
 
   bool submit(operation& op) noexcept override {
@@ -149,10 +149,10 @@ class uring_backend final : public backend {
   void wait_until_ready(operation& op) noexcept {
     op.stage = stage_polling;
     resubmitted_ = true;
-    watch(&op, op.fd, readiness_of(op));
+    arm_poll(&op, op.fd, readiness_of(op));
   }
 
-  void watch(void* data, int fd, short events) noexcept {
+  void arm_poll(void* data, int fd, short events) noexcept {
     io_uring_sqe* entry = next_entry();
     ::io_uring_prep_poll_add(entry, fd, static_cast<unsigned>(events));
     ::io_uring_sqe_set_data(entry, data);
@@ -206,7 +206,7 @@ class uring_backend final : public backend {
     woken_ = true;
     std::uint64_t count = 0;
     [[maybe_unused]] const ssize_t size = ::read(wake_descriptor_, &count, sizeof count);
-    watch(this, wake_descriptor_, POLLIN);
+    arm_poll(this, wake_descriptor_, POLLIN);
   }
 
   void settle(operation& op) noexcept {
@@ -274,7 +274,7 @@ class uring_backend final : public backend {
     (::new (static_cast<void*>(op.scratch)) uring_notes)->exact = descriptor;
     op.stage = stage_exact;
     resubmitted_ = true;
-    watch(&op, descriptor, POLLIN);
+    arm_poll(&op, descriptor, POLLIN);
     return 0;
   }
 

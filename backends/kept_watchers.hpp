@@ -75,19 +75,19 @@ class watcher_cache {
 
 /// An operation's watcher, in the operation's scratch. If `stream_watcher` is null, it is
 /// `private_watcher`, which may watch another descriptor than the operation's: see exact_wait.hpp.
-struct watch {
+struct operation_watcher {
   ev_io private_watcher;
   cached_watcher* stream_watcher;
   std::optional<retry> pause;
 };
-static_assert(sizeof(watch) <= sizeof(operation::scratch));
+static_assert(sizeof(operation_watcher) <= sizeof(operation::scratch));
 
-inline watch& watch_of(operation& op) noexcept {
-  return *std::launder(reinterpret_cast<watch*>(op.scratch));
+inline operation_watcher& operation_watcher_of(operation& op) noexcept {
+  return *std::launder(reinterpret_cast<operation_watcher*>(op.scratch));
 }
 
 inline ev_io& watcher_of(operation& op) noexcept {
-  watch& entry = watch_of(op);
+  operation_watcher& entry = operation_watcher_of(op);
   return entry.stream_watcher != nullptr ? entry.stream_watcher->io : entry.private_watcher;
 }
 

@@ -6,7 +6,7 @@
 // - It knows POLLIN and POLLOUT only.
 // - It remembers which events it registered with epoll, and compares only for a newly
 //   initialised watcher: so the watcher of an operation is initialised each time, and the
-//   watcher that is kept for a stream is identified by the stream's number.
+//   watcher that is cached for a stream is identified by the stream's number.
 // - It aborts if it must register a watcher of a closed descriptor. It registers all watchers
 //   again when an event arrives for a closed descriptor that has a duplicate. So a
 //   descriptor's operations are ended, and forget() is called, before the descriptor is
@@ -90,7 +90,7 @@ class libev_backend final : public backend {
 
   void cancel(operation& op) noexcept override {
     if (op.cancelling || watcher_of(op).data != &op) return;
-    if (watch_of(op).pause) retries_.remove(*watch_of(op).pause);
+    if (operation_watcher_of(op).pause) retries_.remove(*operation_watcher_of(op).pause);
     op.cancelling = true;
     op.result = -ECANCELED;
     finish(op);
@@ -136,7 +136,7 @@ class libev_backend final : public backend {
       op.result = -ENOMEM;
       return false;
     }
-    watch& entry = *::new (static_cast<void*>(op.scratch)) watch;
+    operation_watcher& entry = *::new (static_cast<void*>(op.scratch)) operation_watcher;
     entry.stream_watcher = watchers_.slot_for(op);
     if (asks_more_than_library(op)) [[unlikely]]
       return start_exactly(op, entry.private_watcher);
@@ -168,7 +168,7 @@ class libev_backend final : public backend {
 
   void finish(operation& op) noexcept {
     ev_io& watcher = watcher_of(op);
-    watch& entry = watch_of(op);
+    operation_watcher& entry = operation_watcher_of(op);
     watcher.data = nullptr;
     if (entry.stream_watcher != nullptr) {
       idle_.push_back(*entry.stream_watcher);
@@ -182,12 +182,12 @@ class libev_backend final : public backend {
 
   [[gnu::noinline]] void pause(operation& op) noexcept {
     ev_io_stop(loop_.get(), &watcher_of(op));
-    retries_.add(watch_of(op).pause.emplace(), op);
+    retries_.add(operation_watcher_of(op).pause.emplace(), op);
   }
 
   void try_again() noexcept {
     retries_.take_due([this](operation& op) {
-      watch_of(op).pause.reset();
+      operation_watcher_of(op).pause.reset();
       if (attempt(op)) {
         finish(op);
       } else {

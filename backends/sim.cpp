@@ -113,14 +113,14 @@ class sim_backend final : public backend {
   /// Waits until a descriptor is ready, or until the limit if there is one.
   void wait_for_real(const timespec* limit) noexcept {
     constexpr timespec soon{0, 1'000'000};
-    bool all_watched = false;
+    bool all_listed = false;
     try {
-      all_watched = list_looks();
+      all_listed = list_looks();
     } catch (const std::bad_alloc&) {
       // Operations without a look are tried again soon.
     }
     const bool longer = limit == nullptr || limit->tv_sec > 0 || limit->tv_nsec > soon.tv_nsec;
-    ::ppoll(looks_.data(), looks_.size(), longer && !all_watched ? &soon : limit, nullptr);
+    ::ppoll(looks_.data(), looks_.size(), longer && !all_listed ? &soon : limit, nullptr);
     mark_ready();
     woken();
   }

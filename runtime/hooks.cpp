@@ -41,7 +41,7 @@ constinit const upward_calls hooks = {
 #if MOTET_WITH_OBSERVE
     .prepare = &prepare_observers,
     .observe = &observe,
-    .unobserve = &watch_no_more,
+    .unobserve = &stop_monitoring,
     .lock_observers = &lock_observers,
     .unlock_observers = &unlock_observers,
     .abandon_observers = &abandon_observers,

@@ -9,7 +9,7 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 class thread_state;
 
 /// The name of the thread that looks for stalls, while it looks: so long it wakes no fiber.
-inline constexpr char name_of_stall_watch[] = "motet watch";
+inline constexpr char stall_monitor_name[] = "motet watch";
 
 class deadlock_detector {
  public:

@@ -30,8 +30,8 @@ class dump_request {
   void learn_own_stack() noexcept { own_stack_ = this_threads_stack(); }
   /// Returns: those in the thread's entry in the thread registry.
   thread_counters& counters() const noexcept { return registration_.counters(); }
-  /// Returns: whether the stall watch looks at the thread; also there.
-  std::atomic<bool>& watched() const noexcept { return registration_.watched(); }
+  /// Returns: whether the stall monitor looks at the thread; also there.
+  std::atomic<bool>& monitored() const noexcept { return registration_.monitored(); }
   /// Called in a forked child.
   void start_over() noexcept {
     requests_.store(false);

@@ -73,7 +73,7 @@ struct upward_calls {
   void (*dispose_journey)(journey& trip) noexcept;
 
   // observe; if that is not built, all are null, and nothing asks for write_dump
-  /// Before a thread's runtime begins: answers the dump signal, and watches for stalls.
+  /// Before a thread's runtime begins: answers the dump signal, and monitors stalls.
   /// Returns: the thread's recorder, or null.
   /// Throws: std::invalid_argument, std::system_error, std::bad_alloc.
   std::unique_ptr<event_recorder> (*prepare)(const options& settings);

@@ -50,7 +50,7 @@ registered_thread::registered_thread(thread_state& runtime) : entry_(claim_free_
 void registered_thread::enter(thread_state& runtime) noexcept {
   const std::lock_guard guard(beginning);
   entry_->dump_asked = false;
-  entry_->watched = false;
+  entry_->monitored = false;
   entry_->runtime = &runtime;
   entry_->thread = ::gettid();
 }
@@ -80,7 +80,7 @@ void registered_thread::abandon_all() noexcept {
   of_ended.clear();
   for (thread_entry* entry = motet_thread_registry.load(); entry != nullptr; entry = entry->next) {
     entry->counters.clear();
-    entry->watched = false;
+    entry->monitored = false;
     entry->runtime = nullptr;
     entry->thread = 0;
   }

@@ -19,7 +19,7 @@ struct thread_entry {
   std::atomic<pid_t> thread{0};                 // the kernel's number of it; 0: the entry is free
   std::atomic<thread_state*> runtime{nullptr};  // the entry point of debuggers
   std::atomic<bool> dump_asked{false};          // another thread has sent it the dump signal
-  std::atomic<bool> watched{false};             // for stalls
+  std::atomic<bool> monitored{false};           // for stalls
   thread_counters counters;
   thread_entry* next = nullptr;
 };
@@ -47,7 +47,7 @@ class registered_thread {
   static void abandon_all() noexcept;
   void start_over(thread_state& runtime) noexcept { enter(runtime); }
   thread_counters& counters() const noexcept { return entry_->counters; }
-  std::atomic<bool>& watched() const noexcept { return entry_->watched; }
+  std::atomic<bool>& monitored() const noexcept { return entry_->monitored; }
   /// Returns: whether another thread has sent the dump signal, once for each.
   bool take_dump_request() noexcept { return entry_->dump_asked.exchange(false); }
 

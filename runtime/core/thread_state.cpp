@@ -64,7 +64,7 @@ thread_state::thread_state(const options& settings, std::unique_ptr<backend> ker
   main_->state.store(fiber_state::running, std::memory_order_relaxed);
   stack main_stack;
   if constexpr (sanitizer::enabled) main_stack = this_threads_stack();
-  sanitizer::describe(main_->resume_context.watched, main_stack.bottom, main_stack.size(), false);
+  sanitizer::describe(main_->resume_context.shadow, main_stack.bottom, main_stack.size(), false);
   fibers_.push_back(*main_);
   runner_ = main_;
   count_down_from(counts.from(schedule.countdown()));

@@ -186,7 +186,7 @@ void live(thread_state& thread, control_block& fiber) noexcept {
 
 [[gnu::flatten]] void fiber_main(void* block) {
   auto* fiber = static_cast<control_block*>(block);
-  sanitizer::after_switch(fiber->resume_context.watched);
+  sanitizer::after_switch(fiber->resume_context.shadow);
   thread_state& thread = home_of(*fiber);
   for (;;) {
     live(thread, *fiber);

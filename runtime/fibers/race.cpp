@@ -49,8 +49,8 @@ bool race::ended_by(const fiber_ref& fiber, const std::exception_ptr& error) noe
   return block.dead() && block.ended_by == outcome::error && block.error == error;
 }
 
-/// Whether `error` is the failure of a watched fiber, which the race counts and need not throw. The
-/// owner may receive the failure of a watched child before the attempt awaits the child; the
+/// Whether `error` is the failure of an awaited fiber, which the race counts and need not throw.
+/// The owner may receive the failure of such a child before the attempt awaits the child; the
 /// attempt receives it, too, when it does.
 bool race::is_counted(const std::exception_ptr& error) const noexcept {
   return std::any_of(entrants_.begin(), entrants_.end(),
@@ -118,7 +118,7 @@ void check_entrants(std::size_t count, const char* verb) {
   if (count == 0) throw std::invalid_argument(std::string(verb) + "(): no fibers were given");
 }
 
-void check_watched(const fiber_ref& handle) {
+void check_contestant(const fiber_ref& handle) {
   if (!handle) refuse_empty_handle();
   if (handle == current()) refuse_to_await_oneself();
 }
@@ -128,28 +128,28 @@ void await_each(const std::vector<fiber_ref>& handles) {
     for (const fiber_ref& contestant : handles) contestant.await();
     return;
   }
-  for (const fiber_ref& contestant : handles) check_watched(contestant);
-  race watchers(handles.size(), race::rule::first_failure);
+  for (const fiber_ref& contestant : handles) check_contestant(contestant);
+  race awaiters(handles.size(), race::rule::first_failure);
   for (const fiber_ref& contestant : handles) {
-    watchers.enter([&contestant](std::size_t) { contestant.await(); }, contestant);
+    awaiters.enter([&contestant](std::size_t) { contestant.await(); }, contestant);
   }
-  watchers.run();
-  watchers.rethrow_first_failure();
+  awaiters.run();
+  awaiters.rethrow_first_failure();
 }
 
 std::size_t await_one(const std::vector<fiber_ref>& handles) {
   check_entrants(handles.size(), "await_any");
-  for (const fiber_ref& contestant : handles) check_watched(contestant);
-  race watchers(handles.size(), race::rule::first_win);
+  for (const fiber_ref& contestant : handles) check_contestant(contestant);
+  race awaiters(handles.size(), race::rule::first_win);
   for (const fiber_ref& contestant : handles) {
-    const auto watch = [&watchers, &contestant](std::size_t index) {
+    const auto attempt = [&awaiters, &contestant](std::size_t index) {
       contestant.await();
-      if (!watchers.over()) watchers.win(index);
+      if (!awaiters.over()) awaiters.win(index);
     };
-    watchers.enter(watch, contestant);
+    awaiters.enter(attempt, contestant);
   }
-  const std::optional<std::size_t> first = watchers.run();
-  if (!first) watchers.throw_all_failed();
+  const std::optional<std::size_t> first = awaiters.run();
+  if (!first) awaiters.throw_all_failed();
   return *first;
 }
 

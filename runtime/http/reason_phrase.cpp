@@ -67,10 +67,10 @@ constexpr std::array<named_status, 45> table{{
 }  // namespace
 
 std::string_view reason_phrase(int status) noexcept {
-  const auto* row =
+  const auto* entry =
       std::lower_bound(table.begin(), table.end(), status,
                        [](const named_status& row, int code) { return row.code < code; });
-  return row != table.end() && row->code == status ? row->phrase : std::string_view();
+  return entry != table.end() && entry->code == status ? entry->phrase : std::string_view();
 }
 
 status_error standard_error(int status) {

@@ -57,7 +57,7 @@ namespace {
 void depart(journey& trip) noexcept {
   residence& origin = *trip.location;
   origin.thread.check_may_switch();
-  trip.saved_context.watched = origin.block.resume_context.watched;
+  trip.saved_context.shadow = origin.block.resume_context.shadow;
   switch_context(trip.saved_context, origin.own_context);
   if (trip.home_stage == journey::home_state::closing) trip.home.close();
 }

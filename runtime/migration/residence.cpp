@@ -75,7 +75,7 @@ void residence::open() {
   }
   const stack& memory = own_state.runs_on;
   own_state.exceptions = {};
-  sanitizer::describe(own_context.watched, memory.bottom, memory.size(), true);
+  sanitizer::describe(own_context.shadow, memory.bottom, memory.size(), true);
   const auto top = reinterpret_cast<std::uintptr_t>(memory.top) & ~std::uintptr_t{15};
   lay_out(own_context, reinterpret_cast<void*>(top), &residence::begin, this);
   trip.home_stage = journey::home_state::open;
@@ -84,14 +84,14 @@ void residence::open() {
 void residence::close() noexcept {
   trip.home_stage = journey::home_state::closed;
   thread.time.unreserve();
-  sanitizer::forget(own_context.watched, own_state.runs_on.bottom, own_state.runs_on.size());
+  sanitizer::forget(own_context.shadow, own_state.runs_on.bottom, own_state.runs_on.size());
   thread.store.stacks.give_back(own_state.runs_on);
 }
 
 /// The home residence's code, which begins when the traveller has left home.
 void residence::begin(void* home) {
   residence& home_residence = *static_cast<residence*>(home);
-  sanitizer::after_switch(home_residence.own_context.watched);
+  sanitizer::after_switch(home_residence.own_context.shadow);
   home_residence.depart();
   while (home_residence.send_on()) home_residence.let_run();
   std::abort();  // send_on() never returns false at home, and the last let_run() does not return
@@ -101,7 +101,7 @@ void residence::let_run() noexcept {
   attach();
   own_state.exceptions = std::exchange(thread.exceptions(), trip.traveller_state.exceptions);
   own_state.error_number = std::exchange(thread.error_number(), trip.traveller_state.error_number);
-  own_context.watched = std::exchange(block.resume_context.watched, trip.saved_context.watched);
+  own_context.shadow = std::exchange(block.resume_context.shadow, trip.saved_context.shadow);
   own_state.runs_on = std::exchange(block.runs_on, trip.traveller_state.runs_on);
   const bool ends = ends_here();
   if (ends) trip.home_stage = journey::home_state::closing;
@@ -114,7 +114,7 @@ void residence::depart() noexcept {
   trip.traveller_state.exceptions = std::exchange(thread.exceptions(), own_state.exceptions);
   trip.traveller_state.error_number = std::exchange(thread.error_number(), own_state.error_number);
   if (thread.recorded()) thread.recording->note(trace::kind::leave, trip.fiber.id);
-  block.resume_context.watched = own_context.watched;
+  block.resume_context.shadow = own_context.shadow;
   trip.traveller_state.runs_on = std::exchange(block.runs_on, own_state.runs_on);
   detach();
 }

@@ -54,7 +54,7 @@ void write_debugger_page(thread_state& thread) noexcept {
            std::uint64_t{offsetof(thread_entry, thread)},
            std::uint64_t{offsetof(thread_entry, runtime)},
            std::uint64_t{offsetof(thread_entry, next)},
-           offset_in(thread, *thread.watched().runner),
+           offset_in(thread, *thread.progress().runner),
            offset_in(thread, thread.fibers()),
            std::uint64_t{sizeof block},
            offset_in(block, links),

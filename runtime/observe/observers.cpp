@@ -16,7 +16,7 @@ std::unique_ptr<event_recorder> prepare_observers(const options& settings) {
   check_trace(settings.trace);
   const int signal = dump_signal(settings);
   if (signal != 0) answer_dump_signal(signal);
-  if (settings.stall_report.count() > 0) watch_stalls(settings);
+  if (settings.stall_report.count() > 0) monitor_stalls(settings);
   return recorder_for(settings);
 }
 
@@ -35,7 +35,7 @@ void unlock_observers() noexcept {
 }
 
 void abandon_observers() noexcept {
-  watch_nobody();
+  forget_monitor();
   trace_file::abandon();
   trace_file::beginning().unlock();
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // What observes a thread from its runtime's start to its end, as the options ask: the dump signal,
-// the watch for stalls, the recorder, and the page for debuggers.
+// the monitor of stalls, the recorder, and the page for debuggers.
 #pragma once
 
 #include <memory>

@@ -70,7 +70,7 @@ stack_pool::stack_pool()
 }
 
 stack_pool::~stack_pool() {
-  if (valgrind::watches()) {
+  if (valgrind::is_active()) {
     for (std::size_t i = 0; i < free_count_; ++i)
       valgrind::forget_stack(note_of({free_[i].bottom, free_[i].top}).known_as);
   }
@@ -176,7 +176,7 @@ stack stack_pool::take_fresh() noexcept {
   if (handed_out_ == guarded_count_) guard_some_surely();
   std::byte* base = stack_base(handed_out_++);
   const stack result{base + guard, base + stride - colour(next_colour_++) - note_size};
-  if (valgrind::watches()) ::new (&note_of(result)) note{valgrind::know_stack(result), 0};
+  if (valgrind::is_active()) ::new (&note_of(result)) note{valgrind::know_stack(result), 0};
   return result;
 }
 

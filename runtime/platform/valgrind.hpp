@@ -13,7 +13,7 @@
 namespace motet { inline namespace MOTET_ABI { namespace detail { namespace valgrind {
 
 /// Returns: whether the program runs under Valgrind; then each stack contains a note about itself.
-inline bool watches() noexcept {
+inline bool is_active() noexcept {
 #if defined(MOTET_VALGRIND)
   return RUNNING_ON_VALGRIND != 0;
 #else

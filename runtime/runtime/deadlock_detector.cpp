@@ -43,7 +43,7 @@ bool wakes_nobody(const char* thread) noexcept {
   if (size <= 0) return false;
   const std::string_view text(name.data(), static_cast<std::size_t>(size));
   return text.starts_with("iou-") || text.starts_with(blocking_pool::name_of_ended) ||
-         text.starts_with(name_of_stall_watch);
+         text.starts_with(stall_monitor_name);
 }
 
 /// The process's threads, as its directory lists them.

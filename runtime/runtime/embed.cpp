@@ -50,7 +50,7 @@ class outside_wait {
                              std::string(home.kernel().name()));
     }
     for (const int descriptor : {backend, home.mail().wake_descriptor(), timer_.get()})
-      watch(descriptor);
+      add(descriptor);
   }
 
   outside_wait(const outside_wait&) = delete;
@@ -99,7 +99,7 @@ class outside_wait {
     return descriptor;
   }
 
-  void watch(int number) {
+  void add(int number) {
     epoll_event event{};
     event.events = EPOLLIN;
     if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, number, &event) != 0) {

@@ -97,7 +97,8 @@ std::unique_ptr<backend> kernel_for(const options& settings) {
     return result;
   }
   // Valgrind knows few operations of a ring.
-  if ((name.empty() || name == "auto") && valgrind::watches() && is_built("libev")) name = "libev";
+  if ((name.empty() || name == "auto") && valgrind::is_active() && is_built("libev"))
+    name = "libev";
   const mapping_guard guard;
   return make_backend(name, sizes);
 }
@@ -113,7 +114,7 @@ void start_runtime(const options& settings) {
   auto* thread = new thread_state(settings, kernel_for(settings), new_fork_reserve());
   if (hooks.observe != nullptr) hooks.observe(*thread, std::move(recorder));
   set_self(thread);
-  if (settings.stall_report.count() > 0) thread->dumps.watched() = true;
+  if (settings.stall_report.count() > 0) thread->dumps.monitored() = true;
 }
 
 /// Ends this thread's runtime; from then on `mark` stands in its place.

@@ -56,8 +56,8 @@ int run_until_signal(const options& settings, const signalled_main& f, bool drai
     std::optional<int> status;
     {
       std::optional<signal_set> signals(std::in_place, std::initializer_list<int>{SIGINT, SIGTERM});
-      group watch;
-      const fiber_ref watcher = watch.spin({.name = "signals"}, [&] {
+      group tasks;
+      const fiber_ref signal_fiber = tasks.spin({.name = "signals"}, [&] {
         first = signals->next();
         drain.request_stop();
         if (drains) signals->next();
@@ -65,7 +65,7 @@ int run_until_signal(const options& settings, const signalled_main& f, bool drai
         escalate.request_stop();
       });
       status = move_on_when_stopped(escalate.get_token(), [&] { return f(drain.get_token()); });
-      end(watcher);
+      end(signal_fiber);
     }
     if (status.value_or(0) != 0) return *status;
     return first == 0 ? 0 : status_of_signalled + first;

@@ -142,13 +142,13 @@ select_branch& select_one_of(std::vector<select_branch*>& branches, bool as_they
 // A descriptor.
 
 ready_case::ready_case(int fd, short events) noexcept
-    : select_branch(false), watch_(op_, "select of fd") {
+    : select_branch(false), poll_(op_, "select of fd") {
   op_.kind = verb::wait_fd;
   op_.fd = fd;
   op_.flags = events;
-  watch_.wait.subject = fd;
-  watch_.branch = this;
-  watch_.won = win_at_end;
+  poll_.wait.subject = fd;
+  poll_.branch = this;
+  poll_.won = win_at_end;
 }
 
 ready_case::ready_case(ready_case&& other) noexcept
@@ -157,7 +157,7 @@ ready_case::ready_case(ready_case&& other) noexcept
 }
 
 void ready_case::win_at_end(pending_operation& operation, thread_core& home) noexcept {
-  static_cast<watch&>(operation).branch->win(home);
+  static_cast<poll_operation&>(operation).branch->win(home);
 }
 
 /// Source: poll(2).
@@ -174,21 +174,21 @@ bool ready_case::enter(thread_core& thread) {
   if (full_thread.calls.being_closed(op_.fd)) throw_errno(EBADF, "select", op_.fd);
   op_.cancelling = false;  // left over from an earlier wait
   op_.stage = op_.spurious_wakes = 0;
-  watch_.done = watch_.closed = false;
-  watch_.closer = nullptr;
-  watch_.wait.fiber = &thread.running();
-  return !full_thread.calls.begin(watch_);
+  poll_.done = poll_.closed = false;
+  poll_.closer = nullptr;
+  poll_.wait.fiber = &thread.running();
+  return !full_thread.calls.begin(poll_);
 }
 
 void ready_case::leave_list() noexcept {
-  if (watch_.done) return;
-  watch_.won = nullptr;
-  full(present_core()).calls.cancel_and_wait(watch_);
-  watch_.won = win_at_end;
+  if (poll_.done) return;
+  poll_.won = nullptr;
+  full(present_core()).calls.cancel_and_wait(poll_);
+  poll_.won = win_at_end;
 }
 
 void ready_case::finish() {
-  if (watch_.closed) throw_errno(EBADF, "select", op_.fd);
+  if (poll_.closed) throw_errno(EBADF, "select", op_.fd);
   if (op_.result < 0) throw_errno(-op_.result, "select", op_.fd);
 }
 

@@ -32,7 +32,7 @@ void leave_family(control_block& fiber) {
 
 void live(void* block) {
   auto* fiber = static_cast<control_block*>(block);
-  sanitizer::after_switch(fiber->resume_context.watched);
+  sanitizer::after_switch(fiber->resume_context.shadow);
   thread_state& thread = home_of(*fiber);
   for (;;) {
     fiber->kind->run(fiber->body, nullptr, fiber->result);

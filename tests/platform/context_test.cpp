@@ -39,7 +39,7 @@ struct visit {
 
 void go_round(void* argument) {
   auto& trip = *static_cast<visit*>(argument);
-  sanitizer::after_switch(trip.away.watched);
+  sanitizer::after_switch(trip.away.shadow);
   alignas(16) char local[16];
   trip.frame = reinterpret_cast<std::uintptr_t>(&local);
   for (;;) {
@@ -54,12 +54,12 @@ struct traveller {
   traveller() {
     rest = pool.take(stack_pool::default_size);
     lay_out(trip.away, rest.top, &go_round, &trip);
-    sanitizer::describe(trip.away.watched, rest.bottom, rest.size(), true);
+    sanitizer::describe(trip.away.shadow, rest.bottom, rest.size(), true);
     const stack main_stack = this_threads_stack();
-    sanitizer::describe(trip.home.watched, main_stack.bottom, main_stack.size(), false);
+    sanitizer::describe(trip.home.shadow, main_stack.bottom, main_stack.size(), false);
   }
   ~traveller() {
-    sanitizer::forget(trip.away.watched, rest.bottom, rest.size());
+    sanitizer::forget(trip.away.shadow, rest.bottom, rest.size());
     pool.give_back(rest);
   }
   stack_pool pool;
@@ -292,11 +292,11 @@ TEST_CASE("spare_mappings keep up to a limit, and give each mapping away once", 
   CHECK(spares.take() == nullptr);
   std::array<char, 9> memory{};
   if (faults::enabled) {
-    CHECK_FALSE(spares.keep(memory.data()));
+    CHECK_FALSE(spares.put(memory.data()));
     return;
   }
-  for (std::size_t i = 0; i < 8; ++i) CHECK(spares.keep(&memory[i]));
-  CHECK_FALSE(spares.keep(&memory[8]));
+  for (std::size_t i = 0; i < 8; ++i) CHECK(spares.put(&memory[i]));
+  CHECK_FALSE(spares.put(&memory[8]));
   std::set<void*> mappings;
   for (std::size_t i = 0; i < 8; ++i) mappings.insert(spares.take());
   CHECK(mappings.size() == 8);

@@ -53,7 +53,7 @@ void* fiber_store::memory_for_new_block(timers& time) {
 void unmake_fiber(control_block& fiber) noexcept {
   stack_pool& stacks = home_of(fiber).store.stacks;
   if (fiber.has_stack()) {
-    sanitizer::forget(fiber.resume_context.watched, fiber.runs_on.bottom, fiber.runs_on.size());
+    sanitizer::forget(fiber.resume_context.shadow, fiber.runs_on.bottom, fiber.runs_on.size());
     stacks.give_back(fiber.runs_on);
   } else {
     stacks.release_promise();

@@ -49,7 +49,7 @@ inline control_block& thread_core::hand_on_for_good() noexcept {
   }
   if (fresh) give_stack(next);
   install(next, dead_fiber);
-  const retired_stack old_stack{dead_fiber.runs_on, dead_fiber.resume_context.watched};
+  const retired_stack old_stack{dead_fiber.runs_on, dead_fiber.resume_context.shadow};
   const bool gives_back = may_give_back_own_stack(stacks, dead_fiber);
   release_ended(dead_fiber);
   if (gives_back) {

@@ -28,7 +28,7 @@ inline void allocate_result(control_block& block) {
 /// Lays the fiber's stack out below `top`.
 inline void lay_out_stack(control_block& fresh, std::byte* top) noexcept {
   lay_out(fresh.resume_context, aligned_below(top, 0, 16), hooks.fiber_main, &fresh);
-  sanitizer::describe(fresh.resume_context.watched, fresh.runs_on.bottom, fresh.runs_on.size(),
+  sanitizer::describe(fresh.resume_context.shadow, fresh.runs_on.bottom, fresh.runs_on.size(),
                       true);
 }
 

@@ -16,7 +16,7 @@ void thread_core::give_stack(control_block& fresh) noexcept {
 void thread_core::give_back_retired_stack_now() noexcept {
   const saved_errno errno_guard(*live_errno_);
   retired_stack old_stack = std::exchange(retired_stack_, retired_stack());
-  sanitizer::forget(old_stack.watched, old_stack.region.bottom, old_stack.region.size());
+  sanitizer::forget(old_stack.shadow, old_stack.region.bottom, old_stack.region.size());
   static_cast<thread_state*>(this)->store.stacks.give_back(old_stack.region);
 }
 

@@ -12,8 +12,8 @@
 
 namespace motet { inline namespace MOTET_ABI { namespace http {
 
-/// Receives the answer while the request is sent: a server may refuse it, and take no more of it, or
-/// answer part by part. Source: RFC 9112, 9.5.
+/// Receives the answer while the request is sent: a server may refuse it, and take no more of it,
+/// or answer part by part. Source: RFC 9112, 9.5.
 template <typename Answer>
 class early_answer {
  public:

@@ -39,7 +39,7 @@ class beast_stream {
 
   /// Starts to call `ask()` when the peer has been silent for `idle`; after as long again without a
   /// byte, the connection counts as lost.
-  void watch(clock::duration idle, std::function<void()> ask) {
+  void set_idle_check(clock::duration idle, std::function<void()> ask) {
     idle_ = idle;
     ask_ = std::move(ask);
   }

@@ -136,7 +136,7 @@ void websocket::state::accept(const upgrade& request, const fields& headers) {
   beast_error error;
   socket_.accept(request, error);
   if (error) throw std::system_error(error, "websocket::accept");
-  socket_.next_layer().watch(options_.idle, [this] { ping(); });
+  socket_.next_layer().set_idle_check(options_.idle, [this] { ping(); });
 }
 
 void websocket::state::ask(const url& address) {
@@ -153,7 +153,7 @@ void websocket::state::ask(const url& address) {
   beast_error error;
   socket_.handshake(address.host_field(), address.target, error);
   if (error) throw bad_reply("websocket: the handshake failed: " + error.message());
-  socket_.next_layer().watch(options_.idle, [this] { ping(); });
+  socket_.next_layer().set_idle_check(options_.idle, [this] { ping(); });
 }
 
 /// Waits for the server's answer. Returns: what Boost.Beast looks at, with each list on one line;

@@ -53,8 +53,8 @@ class tcp_listener::shared_out {
   template <typename Serve>
   std::size_t run(Serve serve) {
     std::size_t count = 0;
-    group watch;
-    watch.spin({.name = "pool", .transient = true}, [this] { call_on(0, [] { sleep(); }); }, site_);
+    group tasks;
+    tasks.spin({.name = "pool", .transient = true}, [this] { call_on(0, [] { sleep(); }); }, site_);
     move_on_when_stopped(stop_.get_token(), [&] { count = serve(); });
     if (error_ != nullptr) std::rethrow_exception(error_);
     return count;

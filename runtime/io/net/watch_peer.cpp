@@ -37,10 +37,10 @@ bool await_hang_up(const descriptor_guard& socket) {
 }  // namespace
 
 /// The fiber begins later, when the number may be another file's.
-void watch_peer(group& watchers, int socket, const std::stop_source& stop) {
+void monitor_peer(group& monitors, int socket, const std::stop_source& stop) {
   if (socket < 0) throw_errno(EBADF, "wait for a hang-up", socket);
   auto guard = std::make_unique<const descriptor_guard>(socket);
-  watchers.spin({.name = "watches a peer"}, [guard = std::move(guard), stop = stop]() mutable {
+  monitors.spin({.name = "watches a peer"}, [guard = std::move(guard), stop = stop]() mutable {
     if (await_hang_up(*guard)) stop.request_stop();
   });
 }

@@ -29,7 +29,7 @@ std::chrono::nanoseconds computed_by(pid_t thread) noexcept {
 }  // namespace
 
 std::optional<progress> progress_of(const thread_state& thread) noexcept {
-  const auto addresses = thread.watched();
+  const auto addresses = thread.progress();
   mailbox* mail = nullptr;
   std::uint8_t rest = 0;
   if (!peek(addresses.mail, mail) || mail == nullptr) return std::nullopt;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What the stall watch sees of a thread, and how long it has seen the same.
+// What the stall monitor sees of a thread, and how long it has seen the same.
 #pragma once
 
 #include <sys/types.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// See observe/stalls/stall_watch.hpp. Objects of the watched thread may change, or be destroyed, at
-// any moment. So they are read through the kernel (observe/peek.hpp), and an observation counts
-// only if the thread has made no progress meanwhile. The runtime of the watched thread cannot end
+// See observe/stalls/stall_watch.hpp. Objects of the monitored thread may change, or be destroyed,
+// at any moment. So they are read through the kernel (observe/peek.hpp), and an observation counts
+// only if the thread has made no progress meanwhile. The runtime of the monitored thread cannot end
 // during a report.
 #include "observe/stalls/stall_watch.hpp"
 
@@ -42,10 +42,10 @@ namespace {
 
 using clock = stall_timer::clock;
 
-class watcher;
+class stall_monitor;
 
-/// Never destroyed: the watching thread outlives statics.
-struct watch_state {
+/// Never destroyed: the monitor's thread outlives statics.
+struct monitor_state {
   using place = std::pair<std::string, unsigned>;
 
   std::mutex lock;  // guards:
@@ -53,22 +53,22 @@ struct watch_state {
   std::map<place, stall_stats> by_site;
 
   std::mutex report_mutex;  // held during a report
-  std::atomic<pid_t> watching_thread{0};
-  std::atomic<watcher*> eyes{nullptr};                               // of that thread
+  std::atomic<pid_t> monitor_thread{0};
+  std::atomic<stall_monitor*> eyes{nullptr};                         // of that thread
   std::atomic<clock::rep> shortest{clock::duration::max().count()};  // of all limits so far
-  clock::time_point told_at{};  // the last time, by the watching thread
+  clock::time_point told_at{};  // the last time, by the monitor's thread
   std::uint64_t untold = 0;     // since then
-  watch_state* of_parent = nullptr;
+  monitor_state* of_parent = nullptr;
 };
 
-constinit std::atomic<watch_state*> current{nullptr};
+constinit std::atomic<monitor_state*> current{nullptr};
 /// The parent's, in a forked child, which refers to that of its own parent: none is lost.
-constinit std::atomic<watch_state*> of_the_parent{nullptr};
+constinit std::atomic<monitor_state*> of_the_parent{nullptr};
 
-watch_state& state() {
-  watch_state* result = current.load();
+monitor_state& state() {
+  monitor_state* result = current.load();
   if (result != nullptr) return *result;
-  auto* candidate = new watch_state;
+  auto* candidate = new monitor_state;
   if (current.compare_exchange_strong(result, candidate)) return *candidate;
   delete candidate;
   return *result;
@@ -85,10 +85,10 @@ struct held_thread {
 };
 
 void count(const fiber_facts& fiber, const held_thread& thread, const std::string& call) {
-  watch_state& watch = state();
-  const std::lock_guard guard(watch.lock);
+  monitor_state& monitor = state();
+  const std::lock_guard guard(monitor.lock);
   const std::string file = fiber.site.file == nullptr ? "" : fiber.site.file;
-  const auto entry = watch.by_site.try_emplace({file, fiber.site.line}).first;
+  const auto entry = monitor.by_site.try_emplace({file, fiber.site.line}).first;
   stall_stats& site_stats = entry->second;
   site_stats.site = {entry->first.first.c_str(),
                      entry->first.second};  // the object may be unloaded
@@ -122,20 +122,21 @@ std::string describe(const held_thread& thread, const fiber_facts& fiber, const 
 
 /// At most one report per second, even if a program stalls again and again.
 void tell(const options& settings, std::string text) {
-  watch_state& watch = state();
+  monitor_state& monitor = state();
   const auto present = clock::now();
-  if (watch.told_at != clock::time_point() && present - watch.told_at < std::chrono::seconds(1)) {
-    ++watch.untold;
+  if (monitor.told_at != clock::time_point() &&
+      present - monitor.told_at < std::chrono::seconds(1)) {
+    ++monitor.untold;
     return;
   }
-  watch.told_at = present;
-  if (watch.untold > 0)
-    text += "\n  (" + std::to_string(watch.untold) + " others were not reported)";
-  watch.untold = 0;
+  monitor.told_at = present;
+  if (monitor.untold > 0)
+    text += "\n  (" + std::to_string(monitor.untold) + " others were not reported)";
+  monitor.untold = 0;
   // What is called now may wake a fiber, or begin a thread, which gets this name.
   ::pthread_setname_np(::pthread_self(), "motet tells");
   notice(settings, text);
-  ::pthread_setname_np(::pthread_self(), name_of_stall_watch);
+  ::pthread_setname_np(::pthread_self(), stall_monitor_name);
 }
 
 std::span<void*> frames_of(const held_thread& thread, const fiber_facts& fiber,
@@ -150,7 +151,7 @@ std::span<void*> frames_of(const held_thread& thread, const fiber_facts& fiber,
 void report(const held_thread& thread) {
   std::array<void*, 64> buffer;
   const std::lock_guard guard(state().report_mutex);
-  if (!thread.entry->watched.load()) return;
+  if (!thread.entry->monitored.load()) return;
   const fiber_facts fiber = metadata_of(*thread.observation.fiber);
   const blocked_call call = blocked_call_of(thread.number);
   if (progress_of(*thread.runtime) != thread.observation) return;
@@ -176,7 +177,7 @@ class unwatched_allocations {
   unwatched_allocations& operator=(const unwatched_allocations&) = delete;
 };
 
-class watcher {
+class stall_monitor {
  public:
   [[noreturn]] void go_on_for_ever() {
     for (;;) {
@@ -204,7 +205,7 @@ class watcher {
   std::vector<held_thread> look(clock::time_point time) {
     std::vector<held_thread> result;
     for_each_runtime([&](thread_entry& entry) {
-      if (!entry.watched.load()) return;
+      if (!entry.monitored.load()) return;
       const thread_state& thread = *entry.runtime.load();
       const auto observation = progress_of(thread);
       stall_timer& sight = timers_[&entry];
@@ -218,15 +219,15 @@ class watcher {
   std::map<const thread_entry*, stall_timer> timers_;
 };
 
-void* watch_main(void*) noexcept {
-  ::pthread_setname_np(::pthread_self(), name_of_stall_watch);
-  state().watching_thread = ::gettid();
+void* monitor_main(void*) noexcept {
+  ::pthread_setname_np(::pthread_self(), stall_monitor_name);
+  state().monitor_thread = ::gettid();
   // Not a static: in a child forked during its initialization, it would never become initialized.
-  state().eyes = new watcher;
+  state().eyes = new stall_monitor;
   state().eyes.load()->go_on_for_ever();
 }
 
-void begin(watch_state& watch, const options& settings) {
+void begin(monitor_state& monitor, const options& settings) {
   const int probe = 1;
   int copy = 0;
   if (!peek(&probe, copy)) {
@@ -234,46 +235,46 @@ void begin(watch_state& watch, const options& settings) {
   }
   answer_for_frames();
   const signal_mask mask(SIG_BLOCK, all_but_faults());
-  pthread_t watcher{};
-  const int error = ::pthread_create(&watcher, nullptr, &watch_main, nullptr);
+  pthread_t thread{};
+  const int error = ::pthread_create(&thread, nullptr, &monitor_main, nullptr);
   if (error != 0) throw std::system_error(error, std::generic_category(), "pthread_create");
-  ::pthread_detach(watcher);
-  watch.begun = true;
+  ::pthread_detach(thread);
+  monitor.begun = true;
 }
 
 }  // namespace
 
-void watch_stalls(const options& settings) {
-  watch_state& watch = state();
+void monitor_stalls(const options& settings) {
+  monitor_state& monitor = state();
   const clock::rep limit = clock::duration(settings.stall_report).count();
-  clock::rep shortest = watch.shortest.load();
-  while (limit < shortest && !watch.shortest.compare_exchange_weak(shortest, limit)) {
+  clock::rep shortest = monitor.shortest.load();
+  while (limit < shortest && !monitor.shortest.compare_exchange_weak(shortest, limit)) {
   }
-  const std::lock_guard guard(watch.lock);
-  if (!watch.begun) begin(watch, settings);
+  const std::lock_guard guard(monitor.lock);
+  if (!monitor.begun) begin(monitor, settings);
 }
 
-void watch_no_more(const thread_state& thread) noexcept {
-  std::atomic<bool>& watched = thread.dumps.watched();
-  if (!watched.load()) return;
-  watched = false;
-  watch_state& watch = *current.load();
-  if (watch.watching_thread == ::gettid()) return;  // a runtime that options.on_notice has made
-  const std::lock_guard guard(watch.report_mutex);
+void stop_monitoring(const thread_state& thread) noexcept {
+  std::atomic<bool>& monitored = thread.dumps.monitored();
+  if (!monitored.load()) return;
+  monitored = false;
+  monitor_state& monitor = *current.load();
+  if (monitor.monitor_thread == ::gettid()) return;  // a runtime that options.on_notice has made
+  const std::lock_guard guard(monitor.report_mutex);
 }
 
-void watch_nobody() noexcept {
-  watch_state* parents = current.exchange(nullptr);
+void forget_monitor() noexcept {
+  monitor_state* parents = current.exchange(nullptr);
   if (parents == nullptr) return;
   parents->of_parent = of_the_parent;
   of_the_parent = parents;
 }
 
 std::vector<stall_stats> stalls_so_far() {
-  watch_state& watch = state();
-  const std::lock_guard guard(watch.lock);
+  monitor_state& monitor = state();
+  const std::lock_guard guard(monitor.lock);
   std::vector<stall_stats> result;
-  for (const auto& [place, site_stats] : watch.by_site) result.push_back(site_stats);
+  for (const auto& [place, site_stats] : monitor.by_site) result.push_back(site_stats);
   return result;
 }
 

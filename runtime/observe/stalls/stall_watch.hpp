@@ -13,14 +13,14 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 class thread_state;
 
-/// Begins to watch as often as `settings` wants it, if nobody does yet. Threads are watched from
-/// when their entry in the thread registry says so.
+/// Begins to monitor as often as `settings` wants it, if nobody does yet. Threads are monitored
+/// from when their entry in the thread registry says so.
 /// Throws: std::system_error; std::bad_alloc.
-void watch_stalls(const options& settings);
+void monitor_stalls(const options& settings);
 /// Called before this thread's runtime ends: returns when no report about it is in progress.
-void watch_no_more(const thread_state& thread) noexcept;
-/// Called in a forked child, which is not watched until a runtime begins there.
-void watch_nobody() noexcept;
+void stop_monitoring(const thread_state& thread) noexcept;
+/// Called in a forked child, which is not monitored until a runtime begins there.
+void forget_monitor() noexcept;
 
 /// Returns: the stalls so far, by call site.
 /// Throws: std::bad_alloc.

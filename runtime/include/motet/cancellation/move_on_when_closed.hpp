@@ -11,9 +11,9 @@ namespace motet { inline namespace MOTET_ABI {
 
 namespace detail {
 
-/// Spins a fiber in `watchers` that requests `stop` when the peer of the socket hangs up.
+/// Spins a fiber in `monitors` that requests `stop` when the peer of the socket hangs up.
 /// Throws: std::system_error if the number is no descriptor.
-void watch_peer(group& watchers, int socket, const std::stop_source& stop);
+void monitor_peer(group& monitors, int socket, const std::stop_source& stop);
 
 }  // namespace detail
 
@@ -31,8 +31,8 @@ void watch_peer(group& watchers, int socket, const std::stop_source& stop);
 template <typename Stream, typename F>
 auto move_on_when_closed(const Stream& stream, F&& f) {
   const std::stop_source stop;
-  group watchers;
-  detail::watch_peer(watchers, stream.native_handle(), stop);
+  group monitors;
+  detail::monitor_peer(monitors, stream.native_handle(), stop);
   return move_on_when_stopped(stop.get_token(), std::forward<F>(f));
 }
 

@@ -52,8 +52,8 @@
 #define MOTET_ABI_CONTAINERS
 #endif
 
-#define MOTET_JOINED(library, containers, watched) abi_0##library##containers##watched
-#define MOTET_JOIN(library, containers, watched) MOTET_JOINED(library, containers, watched)
+#define MOTET_JOINED(library, containers, sanitizers) abi_0##library##containers##sanitizers
+#define MOTET_JOIN(library, containers, sanitizers) MOTET_JOINED(library, containers, sanitizers)
 #define MOTET_ABI MOTET_JOIN(MOTET_ABI_LIBRARY, MOTET_ABI_CONTAINERS, MOTET_ABI_WATCHED)
 
 #define MOTET_QUOTED(text) #text

@@ -20,7 +20,7 @@ struct thread_core {
   /// A stack that is no longer used, and the sanitizer's record of it.
   struct retired_stack {
     stack region;
-    [[no_unique_address]] sanitizer::context_state watched;
+    [[no_unique_address]] sanitizer::context_state shadow;
   };
 
   control_block& running() const noexcept { return *runner_; }
@@ -74,7 +74,7 @@ struct thread_core {
     const int* held_back;
     mailbox* const* mail;
   };
-  progress_view watched() const noexcept { return {&runner_, &until_look_, &held_back_, &mail_}; }
+  progress_view progress() const noexcept { return {&runner_, &until_look_, &held_back_, &mail_}; }
 
   /// Something is pending that may wake a fiber (a transient one's counts only for polling).
   void add_pending(const control_block& fiber) noexcept { ++wakers_[fiber.transient ? 1 : 0]; }

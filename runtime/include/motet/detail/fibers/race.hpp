@@ -80,7 +80,7 @@ class race {
 /// Throws: std::invalid_argument if `count` is 0.
 void check_entrants(std::size_t count, const char* verb);
 /// Throws: std::logic_error for an empty handle, or the running fiber's own.
-void check_watched(const fiber_ref& handle);
+void check_contestant(const fiber_ref& handle);
 
 /// The first body that returns wins; the others' results are destroyed in their own fibers.
 template <typename T, typename Body>
@@ -128,19 +128,19 @@ std::size_t await_one(const std::vector<fiber_ref>& handles);
 template <typename T>
 std::optional<T> first_value_of(const std::vector<const fiber<std::optional<T>>*>& handles) {
   check_entrants(handles.size(), "first_value");
-  for (const auto* contestant : handles) check_watched(*contestant);
+  for (const auto* contestant : handles) check_contestant(*contestant);
   std::optional<T> prize;
-  race watchers(handles.size(), race::rule::first_win);
+  race awaiters(handles.size(), race::rule::first_win);
   for (const auto* contestant : handles) {
-    const auto watch = [&watchers, &prize, contestant](std::size_t index) {
+    const auto attempt = [&awaiters, &prize, contestant](std::size_t index) {
       const std::optional<T>& value = contestant->await();
-      if (!value || watchers.over()) return;
+      if (!value || awaiters.over()) return;
       prize.emplace(*value);
-      watchers.win(index);
+      awaiters.win(index);
     };
-    watchers.enter(watch, *contestant);
+    awaiters.enter(attempt, *contestant);
   }
-  if (!watchers.run()) watchers.rethrow_first_failure();
+  if (!awaiters.run()) awaiters.rethrow_first_failure();
   return prize;
 }
 

@@ -32,7 +32,7 @@ inline constexpr bool switches_inline = true;
 
 /// The saved state of a context that is not running.
 struct context : saved_context {
-  [[no_unique_address]] sanitizer::context_state watched;
+  [[no_unique_address]] sanitizer::context_state shadow;
 };
 
 using entry_function = void (*)(void* argument);
@@ -58,19 +58,19 @@ inline void lay_out(context& fresh, void* top, entry_function entry, void* argum
 /// again.
 [[gnu::always_inline]] inline void switch_context(context& current, context& target,
                                                   bool last = false) noexcept {
-  sanitizer::before_switch(current.watched, target.watched, last);
+  sanitizer::before_switch(current.shadow, target.shadow, last);
   if constexpr (switches_inline) {
     switch_inline(&current, &target);
   } else {
     motet_switch_context(&current.stack_pointer, target.stack_pointer);
   }
-  sanitizer::after_switch(current.watched);
+  sanitizer::after_switch(current.shadow);
 }
 
 /// Switches to `target` for good.
 [[noreturn, gnu::always_inline]] inline void load_context(context& target) noexcept {
   context unused_context;
-  sanitizer::before_switch(unused_context.watched, target.watched, true);
+  sanitizer::before_switch(unused_context.shadow, target.shadow, true);
   if constexpr (switches_inline) {
     load_inline(&target);
   } else {

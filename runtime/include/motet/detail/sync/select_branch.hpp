@@ -85,14 +85,14 @@ class ready_case final : public select_branch {
   void leave_list() noexcept override;
   void finish() override;
 
-  struct watch : pending_operation {
+  struct poll_operation : pending_operation {
     using pending_operation::pending_operation;
     ready_case* branch = nullptr;
   };
   static void win_at_end(pending_operation& operation, thread_core& home) noexcept;
 
   operation op_;
-  watch watch_;
+  poll_operation poll_;
 };
 
 class time_case final : public select_branch {
@@ -117,8 +117,8 @@ class time_case final : public select_branch {
 
 [[noreturn]] void refuse_to_select_nothing();
 
-/// Waits until one of `branches` can proceed, lets it proceed, and, after a wait, calls its finish().
-/// Shuffles `branches` unless `as_they_are`. `description` names the wait in dumps.
+/// Waits until one of `branches` can proceed, lets it proceed, and, after a wait, calls its
+/// finish(). Shuffles `branches` unless `as_they_are`. `description` names the wait in dumps.
 /// Returns: that branch.
 /// Throws: a pending interruption; what a branch throws.
 select_branch& select_one(std::span<select_branch*> branches, bool as_they_are,
