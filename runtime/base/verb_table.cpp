@@ -184,7 +184,7 @@ std::int32_t call_connect(operation& op, bool) noexcept {
 /// Source: connect(2), AF_UNSPEC.
 void undo_connect(int fd) noexcept {
   const sockaddr no_address{AF_UNSPEC, {}};
-  ::connect(fd, &no_address, sizeof no_address);
+  (void)::connect(fd, &no_address, sizeof no_address);
 }
 
 std::int32_t look_at(operation& op, bool) noexcept {

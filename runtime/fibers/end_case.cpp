@@ -17,7 +17,7 @@ end_case::end_case(fiber_ref fiber)
   };
 }
 
-end_case::end_case(end_case&& other) : end_case(other.fiber_) {
+end_case::end_case(end_case&& other) noexcept : end_case(other.fiber_) {
   enabled = other.enabled;
 }
 

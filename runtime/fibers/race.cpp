@@ -110,6 +110,7 @@ void race::rethrow_first_but_cancelled() const {
 
 void race::throw_all_failed() const {
   std::vector<std::exception_ptr> errors;
+  errors.reserve(entrants_.size());
   for (const entrant& contestant : entrants_) errors.push_back(contestant.error);
   throw all_failed(std::move(errors));
 }

@@ -69,7 +69,7 @@ std::string chunk_of(std::span<const std::byte> bytes) {
 }  // namespace
 
 bool client_request::is_long() const noexcept {
-  constexpr std::size_t longest_short_body = 16 * 1024;
+  constexpr std::size_t longest_short_body = std::size_t{16} * 1024;
   return streams() || (with_body && options->body.size() > longest_short_body);
 }
 

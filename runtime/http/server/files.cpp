@@ -75,7 +75,7 @@ std::size_t read_at(const fd& file, std::span<std::byte> buffer, off_t begin) {
   return size > 0 ? static_cast<std::size_t>(size) : io::pread(file.get(), buffer, begin);
 }
 
-enum class comparison { strong, weak };
+enum class comparison : std::uint8_t { strong, weak };
 
 /// Source: RFC 9110, 8.8.3.2.
 bool are_same(std::string_view first, std::string_view second, comparison strength) noexcept {

@@ -85,9 +85,9 @@ websocket::state::state(server_connection& connection, const websocket_options& 
   set_up();
 }
 
-websocket::state::state(detail::any_stream stream, secure_client secure,
+websocket::state::state(detail::any_stream stream, const secure_client& secure,
                         const websocket_options& options)
-    : secure_(std::move(secure)),
+    : secure_(secure),
       options_(options),
       stream_(std::move(stream)),
       socket_(input_.emplace(stream_.input(), initial_size), stream_, options.stall, nullptr) {

@@ -36,7 +36,7 @@ class websocket::state {
   /// Of a server.
   state(server_connection& connection, const websocket_options& options);
   /// Of a client.
-  state(detail::any_stream stream, secure_client secure, const websocket_options& options);
+  state(detail::any_stream stream, const secure_client& secure, const websocket_options& options);
 
   /// Accepts a request that is known to ask for a WebSocket; `headers`: additional headers.
   void accept(const upgrade& request, const fields& headers);

@@ -122,7 +122,7 @@ websocket websocket::connect(std::string_view address, const websocket_options& 
     net::tcp_stream carrier = net::tcp_stream::connect(target.host, target.port);
     detail::any_stream stream = target.is_secure ? secure.connect(std::move(carrier), target.host)
                                                  : detail::any_stream(std::move(carrier));
-    auto socket = std::make_unique<state>(std::move(stream), std::move(secure), options);
+    auto socket = std::make_unique<state>(std::move(stream), secure, options);
     socket->ask(target);
     return websocket(std::move(socket));
   });

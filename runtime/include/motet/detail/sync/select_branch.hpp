@@ -61,7 +61,7 @@ class end_case final : public select_branch, private awaiter {
  public:
   /// Throws: std::logic_error for an empty handle.
   explicit end_case(fiber_ref fiber);
-  end_case(end_case&& other);
+  end_case(end_case&& other) noexcept;
 
  private:
   bool proceeds(thread_core& thread) override;
