@@ -66,6 +66,7 @@ std::unique_ptr<backend> first_that_works(const backend_options& options) {
 
 std::vector<std::string_view> backend_names() {
   std::vector<std::string_view> names;
+  names.reserve(std::size(table));
   for (const entry& candidate : table) names.push_back(candidate.name);
   return names;
 }

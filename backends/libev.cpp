@@ -65,13 +65,15 @@ class libev_backend final : public backend {
                   : ev_loop_new(loop_flags)),
         timer_fd_(faults::call("timerfd_create", ::timerfd_create, CLOCK_MONOTONIC,
                                TFD_CLOEXEC | TFD_NONBLOCK)) {
-    if (loop_ == nullptr || timer_fd_.number < 0) {
-      throw std::system_error(errno != 0 ? errno : ENOMEM, std::system_category(), "libev");
-    }
+    if (loop_ == nullptr || timer_fd_.number < 0) refuse();
     ev_set_userdata(loop_.get(), this);
     ev_io_init(&fine_, &on_fine_timer, timer_fd_.number, EV_READ);
     ev_io_start(loop_.get(), &fine_);
     ev_timer_init(&coarse_, &on_coarse_timer, 0., 0.);
+  }
+
+  [[noreturn]] static void refuse() {
+    throw std::system_error(errno != 0 ? errno : ENOMEM, std::system_category(), "libev");
   }
 
   std::string_view name() const noexcept override { return "libev"; }

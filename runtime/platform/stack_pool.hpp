@@ -19,9 +19,9 @@ class stack_pool {
  public:
   /// An odd number of pages: the busy pages of all stacks have places of their own in what the
   /// processor keeps of the page tables, which is found by the lowest bits of a page's number.
-  static constexpr std::size_t stride = 33 * 4096;
+  static constexpr std::size_t stride = std::size_t{33} * 4096;
   /// A frame of 64 KiB would step over a single page.
-  static constexpr std::size_t guard = 8 * 4096;
+  static constexpr std::size_t guard = std::size_t{8} * 4096;
   static constexpr std::size_t default_size = stride - guard;
   static constexpr std::size_t largest_size = std::size_t{1} << 30;
 

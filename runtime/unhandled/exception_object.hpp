@@ -45,7 +45,7 @@ inline const std::type_info& type_of(void* object) noexcept {
 inline void* object_of(const std::exception_ptr& error) noexcept {
   static_assert(sizeof(error) == sizeof(void*));
   void* object = nullptr;
-  std::memcpy(&object, &error, sizeof object);
+  std::memcpy(static_cast<void*>(&object), static_cast<const void*>(&error), sizeof object);
   return object;
 }
 

@@ -58,7 +58,7 @@ class executor {
   }
   template <typename Where>
   static void send_to(void* target, const detail::arrival& fiber) {
-    if constexpr (requires(const Where& target) { detail::give(target, fiber); }) {
+    if constexpr (requires(const Where& where) { detail::give(where, fiber); }) {
       detail::give(*static_cast<const Where*>(target), fiber);
     } else {
       static_cast<Where*>(target)->post(fiber);
@@ -66,7 +66,7 @@ class executor {
   }
   template <typename Where>
   static bool is_here([[maybe_unused]] const void* target) {
-    if constexpr (requires(const Where& target) { detail::runs_here(target); }) {
+    if constexpr (requires(const Where& where) { detail::runs_here(where); }) {
       return detail::runs_here(*static_cast<const Where*>(target));
     } else {
       return false;
