@@ -116,17 +116,19 @@ void start_or_refuse(thread_state& home, job& item) noexcept {
 /// caller is refused.
 void start_front(thread_state& home, job_inbox& inbox) {
   using kind = job_inbox::first::kind;
-  if (std::optional<job_slot> first; inbox.pop(kind::job, first)) {
+  auto next = inbox.front();
+  if (std::optional<job_slot> first; next.type == kind::job && inbox.pop(kind::job, first)) {
     start_or_refuse(home, first->take_job());
     return;
   }
-  for (auto pause = 1ms; !inbox.somebody_calls; pause = std::min(pause * 2, longest_pause)) {
-    const auto next = inbox.front();
-    if (next.type != kind::function) break;
+  for (auto pause = 1ms; next.type == kind::function && !inbox.somebody_calls;
+       pause = std::min(pause * 2, longest_pause)) {
     try {
       start_caller(home, inbox, next.site);
+      break;
     } catch (const std::bad_alloc&) {
       sleep_for(pause);
+      next = inbox.front();
     }
   }
   home.snooze();

@@ -35,6 +35,21 @@ std::exception_ptr pool_job::failure_of_children() noexcept {
   return nullptr;
 }
 
+namespace {
+
+/// While the worker does not rest, the last one to finish a job announces that when it begins to.
+void count_finished(worker_load& worker) noexcept {
+  if (worker.dry.load(std::memory_order_relaxed)) {
+    worker.completions.fetch_add(1);
+    worker.pool->announce_idle();
+  } else {
+    worker.completions.store(worker.completions.load(std::memory_order_relaxed) + 1,
+                             std::memory_order_release);
+  }
+}
+
+}  // namespace
+
 void pool_job::count(bool has_slot) noexcept {
   pool_state& pool = *worker_->pool;
   if (end_ == job_end::not_begun) {
@@ -43,7 +58,7 @@ void pool_job::count(bool has_slot) noexcept {
   } else {
     // What the job captured may have gone elsewhere to be destroyed.
     if (self()->load != worker_) come_home(traveller_of(self()->running()));
-    pool.count_finished(*worker_);
+    count_finished(*worker_);
   }
   if (has_slot) pool.release_slot();
 }

@@ -99,24 +99,20 @@ void pool_state::give(job_slot&& item, pool_job& job, local_list&& inherited_loc
     loads[worker].arrivals.fetch_add(1);
   }
   job.give_to(loads[worker]);
-  const std::shared_ptr<pool_state> owner = shared_from_this();  // the job may own the pool
-  deposit_with(std::move(inherited_locals), std::move(item), [&](job_slot&& whole_item) {
-    const auto result =
-        loads[worker].inbox.load(std::memory_order_acquire)->push(std::move(whole_item));
-    if (result == job_inbox::pushed::refused) throw executor_stopped();
-    if (movable && result == job_inbox::pushed::taken) rouse_another(loads[worker]);
-  });
+  if (!inherited_locals.empty()) [[unlikely]] {
+    const call_site site = item.site;
+    heir whole_job(std::move(inherited_locals), std::move(item));
+    return push(job_slot::holding(std::move(whole_job), site, movable), loads[worker]);
+  }
+  push(std::move(item), loads[worker]);
 }
 
-/// While the worker does not rest, the last one to finish a job announces that when it begins to.
-void pool_state::count_finished(worker_load& worker) noexcept {
-  if (worker.dry.load(std::memory_order_relaxed)) {
-    worker.completions.fetch_add(1);
-    announce_idle();
-  } else {
-    worker.completions.store(worker.completions.load(std::memory_order_relaxed) + 1,
-                             std::memory_order_release);
-  }
+void pool_state::push(job_slot&& item, worker_load& worker) {
+  const bool movable = item.movable();
+  const std::shared_ptr<pool_state> owner = shared_from_this();  // the job may own the pool
+  const auto result = worker.inbox.load(std::memory_order_acquire)->push(std::move(item));
+  if (result == job_inbox::pushed::refused) throw executor_stopped();
+  if (movable && result == job_inbox::pushed::taken) rouse_another(worker);
 }
 
 void pool_state::remember(std::size_t number) noexcept {

@@ -50,7 +50,7 @@ struct pool_state : std::enable_shared_from_this<pool_state> {
   }
   /// As give(), for a job that has a slot if it needs one.
   void give(job_slot&& item, pool_job& job, local_list&& inherited_locals, std::size_t worker);
-  void count_finished(worker_load& worker) noexcept;
+  void push(job_slot&& item, worker_load& worker);
 
   /// Returns: the number of the worker that should get the next job; its load includes the job
   ///          already.
