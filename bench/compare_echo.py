@@ -33,9 +33,9 @@ def parse_arguments():
     arguments = parser.parse_args()
     try:
         arguments.server = {name: shlex.split(command) for name, command in
-                            (each.split("=", 1) for each in arguments.server)}
-        arguments.pair = [tuple(each.split(":", 1)) for each in arguments.pair]
-        arguments.connections = [int(each) for each in arguments.connections.split(",")]
+                            (entry.split("=", 1) for entry in arguments.server)}
+        arguments.pair = [tuple(entry.split(":", 1)) for entry in arguments.pair]
+        arguments.connections = [int(count) for count in arguments.connections.split(",")]
     except ValueError as error:
         parser.error(str(error))
     unknown = {name for pair in arguments.pair for name in pair} - set(arguments.server)
@@ -84,19 +84,19 @@ class Server:
 
 def cores_apart():
     """One core for the server and another for the load, if there are two."""
-    usable = sorted(os.sched_getaffinity(0))
-    return (usable[0], usable[1]) if len(usable) > 1 else (None, None)
+    processors = sorted(os.sched_getaffinity(0))
+    return (processors[0], processors[1]) if len(processors) > 1 else (None, None)
 
 
-def load(program, server, connections, seconds, core, *more):
+def load(program, server, connections, seconds, core, *extra_arguments):
     """The result of a run of echo_load, which must have counted no error."""
     command = [str(program), "--port", server.port, "--connections", str(connections),
-               "--seconds", str(seconds), "--json", *more]
-    run = subprocess.run(command, stdout=subprocess.PIPE, text=True, timeout=seconds + 60,
-                         preexec_fn=pinned(core))
-    result = json.loads(run.stdout) if run.stdout else None
-    if run.returncode != 0 or result["errors"] > 0:
-        sys.exit(f"{server.name}: {command[0]} ended with {run.returncode}: {result}")
+               "--seconds", str(seconds), "--json", *extra_arguments]
+    process = subprocess.run(command, stdout=subprocess.PIPE, text=True, timeout=seconds + 60,
+                             preexec_fn=pinned(core))
+    result = json.loads(process.stdout) if process.stdout else None
+    if process.returncode != 0 or result["errors"] > 0:
+        sys.exit(f"{server.name}: {command[0]} ended with {process.returncode}: {result}")
     return result
 
 
@@ -129,8 +129,8 @@ def spread(values, digits):
 def print_row(title, results):
     columns = (("requests_per_second", 0), ("cpu_us", 2), ("busy_percent", 0), ("p50_us", 1),
                ("p99_us", 1))
-    for name, measured in results.items():
-        cells = [spread([each[key] for each in measured], digits) for key, digits in columns]
+    for name, rounds in results.items():
+        cells = [spread([sample[key] for sample in rounds], digits) for key, digits in columns]
         print(f"{title:>12}  {name:<14}", "".join(f"{cell:>27}" for cell in cells), flush=True)
 
 
@@ -138,7 +138,8 @@ def compare(results, title, pair):
     """Quartiles of the round-by-round ratios of one pair, for requests/s and CPU per request."""
     quartiles = {}
     for key in ("requests_per_second", "cpu_us"):
-        ratios = [mine[key] / other[key] for mine, other in zip(*(results[name] for name in pair))]
+        ratios = [numerator[key] / denominator[key]
+                  for numerator, denominator in zip(*(results[name] for name in pair))]
         quartiles[key] = (statistics.quantiles(ratios, n=4, method="inclusive")
                           if len(ratios) > 1 else ratios * 3)
     return {"row": title, "pair": pair, **quartiles}
@@ -147,10 +148,10 @@ def compare(results, title, pair):
 def print_pairs(pairs):
     print(f"\n{'connections':>12}  {'pair: median (quartiles)':<30}{'requests/s':>24}"
           f"{'CPU/request':>24}")
-    for each in pairs:
-        cells = ("{1:.3f} ({0:.3f} - {2:.3f})".format(*each[key])
+    for ratio in pairs:
+        cells = ("{1:.3f} ({0:.3f} - {2:.3f})".format(*ratio[key])
                  for key in ("requests_per_second", "cpu_us"))
-        print(f"{each['row']:>12}  {' : '.join(each['pair']):<30}",
+        print(f"{ratio['row']:>12}  {' : '.join(ratio['pair']):<30}",
               "".join(f"{cell:>24}" for cell in cells))
 
 
@@ -164,8 +165,8 @@ def main():
     for title, connections, cores in rows(arguments):
         results = {name: [] for name in arguments.server}
         for _ in range(arguments.rounds):
-            for name, measured in results.items():
-                measured.append(measure(arguments, name, connections, cores))
+            for name, rounds in results.items():
+                rounds.append(measure(arguments, name, connections, cores))
         print_row(title, results)
         table[title] = results
         pairs += [compare(results, title, pair) for pair in arguments.pair]
@@ -176,9 +177,9 @@ def main():
             json.dump({"measurements": table, "pairs": pairs}, file, indent=1)
     if arguments.minimum is not None:
         # The third quartile bounds median and range alike: noise alone does not fail the check.
-        slow = [each for each in pairs if each["requests_per_second"][2] < arguments.minimum]
-        for each in slow:
-            print(f"too slow: {' : '.join(each['pair'])} at {each['row']} connections")
+        slow = [pair for pair in pairs if pair["requests_per_second"][2] < arguments.minimum]
+        for pair in slow:
+            print(f"too slow: {' : '.join(pair['pair'])} at {pair['row']} connections")
         sys.exit(1 if slow else 0)
 
 

@@ -34,19 +34,19 @@ def contenders(build):
 def measure(program, backend, port, requests, in_flight):
     place = IN_MEMORY if os.access(IN_MEMORY, os.W_OK) else None
     with tempfile.TemporaryDirectory(dir=place) as cache:
-        before = os.times()
+        start = os.times()
         result = subprocess.run(
             [program, "--load", str(requests), "--in-flight", str(in_flight), "--port", port,
              "--cache-dir", cache],
             env={**os.environ, "MOTET_BACKEND": backend}, stdout=subprocess.PIPE, text=True,
             timeout=600)
-        after = os.times()
+        end = os.times()
     if result.returncode != 0:
         sys.exit(f"{program} ended with {result.returncode}")
-    found = json.loads(result.stdout)
-    used = (after.children_user + after.children_system
-            - before.children_user - before.children_system)
-    return {**found, "cpu_us": used * 1e6 / requests}
+    figures = json.loads(result.stdout)
+    cpu_time = (end.children_user + end.children_system
+                - start.children_user - start.children_system)
+    return {**figures, "cpu_us": cpu_time * 1e6 / requests}
 
 
 def compare(options, port):
@@ -57,9 +57,9 @@ def compare(options, port):
         for _ in range(options.rounds):
             for name, program, backend in contenders(options.build):
                 rounds[name].append(measure(program, backend, port, options.requests, in_flight))
-        for name, found in rounds.items():
-            middle = {key: statistics.median(each[key] for each in found) for key, _ in COLUMNS}
-            results.append({"in_flight": in_flight, "name": name, "median": middle, "rounds": found})
+        for name, figures in rounds.items():
+            middle = {key: statistics.median(sample[key] for sample in figures) for key, _ in COLUMNS}
+            results.append({"in_flight": in_flight, "name": name, "median": middle, "rounds": figures})
             cells = " | ".join(f"{middle[key]:,.0f}" for key, _ in COLUMNS)
             print(f"| {in_flight:,} | {name} | {cells} |", flush=True)
     return results
@@ -75,7 +75,7 @@ def main():
     parser.add_argument("--quick", action="store_true", help="only whether it works")
     parser.add_argument("--json", type=pathlib.Path, help="where to write every measurement")
     options = parser.parse_args()
-    options.in_flight = [int(each) for each in options.in_flight.split(",")]
+    options.in_flight = [int(count) for count in options.in_flight.split(",")]
     if options.quick:
         options.rounds, options.requests, options.in_flight = 1, 500, [1, 50]
     server = subprocess.Popen([options.build / "examples/cached_fetch/cached_fetch", "--serve",

@@ -32,8 +32,8 @@ from world_test import make_certificates
 
 
 def free_port():
-    with socket.create_server(("127.0.0.1", 0)) as one:
-        return one.getsockname()[1]
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return listener.getsockname()[1]
 
 
 def await_port(port):
@@ -52,15 +52,15 @@ def on_core(core, command):
 
 def processor_us(pid):
     """Of a process and its children."""
-    used = 0
-    for each in [pid, *children(pid)]:
-        fields = pathlib.Path(f"/proc/{each}/stat").read_text().rsplit(") ", 1)[1].split()
-        used += (int(fields[11]) + int(fields[12])) * 1e6 / os.sysconf("SC_CLK_TCK")
-    return used
+    cpu_time = 0
+    for process in [pid, *children(pid)]:
+        fields = pathlib.Path(f"/proc/{process}/stat").read_text().rsplit(") ", 1)[1].split()
+        cpu_time += (int(fields[11]) + int(fields[12])) * 1e6 / os.sysconf("SC_CLK_TCK")
+    return cpu_time
 
 
 def children(pid):
-    return [int(each) for each in pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    return [int(child) for child in pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
 
 class Server:
@@ -126,27 +126,27 @@ def http_servers(build, place, core):
 
 
 def wrk(server, path, connections, seconds, core, script=None):
-    before = processor_us(server.process.pid)
+    start_time = processor_us(server.process.pid)
     command = ["wrk", "-t1", f"-c{connections}", f"-d{seconds}s"]
     command += ["-s", str(script)] if script else []
-    done = subprocess.run(on_core(core, [*command, f"http://127.0.0.1:{server.port}{path}"]), capture_output=True,
-                          text=True, check=True)
-    used = processor_us(server.process.pid) - before
-    assert "Non-2xx" not in done.stdout, done.stdout
-    requests = int(re.search(r"(\d+) requests in", done.stdout)[1])
-    rate = float(re.search(r"Requests/sec:\s+([\d.]+)", done.stdout)[1])
-    return {"per_second": rate, "processor_us": used / requests}
+    result = subprocess.run(on_core(core, [*command, f"http://127.0.0.1:{server.port}{path}"]), capture_output=True,
+                            text=True, check=True)
+    cpu_time = processor_us(server.process.pid) - start_time
+    assert "Non-2xx" not in result.stdout, result.stdout
+    requests = int(re.search(r"(\d+) requests in", result.stdout)[1])
+    rate = float(re.search(r"Requests/sec:\s+([\d.]+)", result.stdout)[1])
+    return {"per_second": rate, "processor_us": cpu_time / requests}
 
 
-def http_round(build, place, seconds, rows, what, quick):
+def http_round(build, place, seconds, rows, kinds, quick):
     of_server, of_load = cores_apart()
     cases = []
-    if "hello" in what:
+    if "hello" in kinds:
         cases += [("hello, 50 connections", "/hello", 50, None), ("hello, 500 connections", "/hello", 500, None)]
-    if "file" in what:
+    if "file" in kinds:
         cases += [("4 KiB file, 50 connections", "/page", 50, None), ("4 KiB file, 500 connections", "/page", 500, None),
                   ("1 MiB file, 50 connections", "/large", 50, None)]
-    if "pipelined" in what:
+    if "pipelined" in kinds:
         cases += [("hello, 50 connections, 16 at once", "/hello", 50, HERE / "pipelined.lua")]
     if quick:
         cases = [case for case in cases if case[2] == 50 and case[1] != "/large"]
@@ -171,14 +171,14 @@ def kv_round(build, _, seconds, rows):
             port = free_port()
             with Server([*command, "--port", str(port)], port, of_server, **environment) as server:
                 count = int(seconds * 80_000 * (1 if pipelined == 1 else 8))
-                before = processor_us(server.process.pid)
-                done = subprocess.run(
+                start_time = processor_us(server.process.pid)
+                result = subprocess.run(
                     on_core(of_load, ["redis-benchmark", "-p", str(port), "-q", "-c", "50", "-n", str(count), "-P",
                                       str(pipelined), "-t", "set,get"]), capture_output=True, text=True, check=True)
-                used = processor_us(server.process.pid) - before
-                rates = [float(each) for each in re.findall(r"([\d.]+) requests per second", done.stdout)]
+                cpu_time = processor_us(server.process.pid) - start_time
+                rates = [float(rate) for rate in re.findall(r"([\d.]+) requests per second", result.stdout)]
                 rows.setdefault(f"SET and GET, 50 connections, -P {pipelined}", {}).setdefault(name, []).append(
-                    {"per_second": statistics.mean(rates[-2:]), "processor_us": used / count / 2})
+                    {"per_second": statistics.mean(rates[-2:]), "processor_us": cpu_time / count / 2})
 
 
 def tls_round(build, place, seconds, rows):
@@ -188,16 +188,16 @@ def tls_round(build, place, seconds, rows):
              ("bulk, pieces of 16 KiB", ["bulk"], [str(int(seconds * 60_000)), "16384"]),
              ("bulk, pieces of 64 KiB", ["bulk"], [str(int(seconds * 15_000)), "65536"])]
     for name, kind, size in cases:
-        for who, backend in (("bare", ""), ("motet", "io_uring"), ("motet", "libev")):
-            done = subprocess.run([bench, *kind, who, *files, *size], capture_output=True, text=True, check=True,
-                                  env={**os.environ, "MOTET_BACKEND": backend} if backend else os.environ)
-            rate, used = map(float, done.stdout.split())
-            rows.setdefault(name, {}).setdefault(f"{who} {backend}".strip(), []).append(
-                {"per_second": rate, "processor_us": used})
+        for peer, backend in (("bare", ""), ("motet", "io_uring"), ("motet", "libev")):
+            result = subprocess.run([bench, *kind, peer, *files, *size], capture_output=True, text=True, check=True,
+                                    env={**os.environ, "MOTET_BACKEND": backend} if backend else os.environ)
+            rate, cpu_time = map(float, result.stdout.split())
+            rows.setdefault(name, {}).setdefault(f"{peer} {backend}".strip(), []).append(
+                {"per_second": rate, "processor_us": cpu_time})
 
 
 def medians(rows):
-    return {row: {name: {key: statistics.median(each[key] for each in rounds) for key in rounds[0]}
+    return {row: {name: {key: statistics.median(sample[key] for sample in rounds) for key in rounds[0]}
                   for name, rounds in servers.items()} for row, servers in rows.items()}
 
 
@@ -207,8 +207,8 @@ def main():
     arguments.add_argument("--quick", action="store_true")
     arguments.add_argument("--json")
     arguments.add_argument("what", nargs="*", default=["hello", "file", "pipelined", "kv", "tls"])
-    given = arguments.parse_intermixed_args()
-    seconds, rounds = (1, 1) if given.quick else (3, 3)  # wrk counts in whole seconds
+    options = arguments.parse_intermixed_args()
+    seconds, rounds = (1, 1) if options.quick else (3, 3)  # wrk counts in whole seconds
     rows = {}
     with tempfile.TemporaryDirectory() as name:
         place = pathlib.Path(name)
@@ -218,18 +218,18 @@ def main():
         (place / "files/large").write_bytes(b"x" * (1 << 20))
         make_certificates(place)
         for _ in range(rounds):
-            http_round(given.build, place, seconds, rows, given.what, given.quick)
-            if "kv" in given.what:
-                kv_round(given.build, place, seconds, rows)
-            if "tls" in given.what:
-                tls_round(given.build, place, seconds, rows)
-    found = medians(rows)
-    for row, servers in found.items():
+            http_round(options.build, place, seconds, rows, options.what, options.quick)
+            if "kv" in options.what:
+                kv_round(options.build, place, seconds, rows)
+            if "tls" in options.what:
+                tls_round(options.build, place, seconds, rows)
+    results = medians(rows)
+    for row, servers in results.items():
         print(row)
         for server, figures in servers.items():
             print(f"  {server:16} {figures['per_second']:12,.0f} {figures['processor_us']:8.3f}")
-    if given.json:
-        pathlib.Path(given.json).write_text(json.dumps(found, indent=1) + "\n")
+    if options.json:
+        pathlib.Path(options.json).write_text(json.dumps(results, indent=1) + "\n")
 
 
 if __name__ == "__main__":

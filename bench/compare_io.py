@@ -49,11 +49,11 @@ class Bench:
 
     def turns(self, subjects, rounds=None):
         """The median of each subject, a call that returns a number."""
-        found = {name: [] for name in subjects}
+        figures = {name: [] for name in subjects}
         for _ in range(rounds or self.rounds):
             for name, measure in subjects.items():
-                found[name].append(measure())
-        return {name: statistics.median(values) for name, values in found.items()}
+                figures[name].append(measure())
+        return {name: statistics.median(values) for name, values in figures.items()}
 
 
 def output_of(*command):
@@ -70,18 +70,18 @@ def show(title, unit, medians, reference):
 def server(*command):
     """A program that prints its port as the last word of its first line."""
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-                          text=True) as running:
+                          text=True) as process:
         try:
-            yield running.stdout.readline().rsplit(":", 1)[1].strip()
+            yield process.stdout.readline().rsplit(":", 1)[1].strip()
         finally:
-            running.terminate()
+            process.terminate()
 
 
 def reads(bench, folder):
     file = folder / "reads"
-    with file.open("wb") as out:
+    with file.open("wb") as stream:
         for _ in range(bench.megabytes // 4):
-            out.write(bytes(1 << 20))
+            stream.write(bytes(1 << 20))
     for title, words in (("4 KiB from memory, 32 at a time", []),
                          ("4 KiB from the disk, 32 at a time", ["direct"])):
         def ran(name, words=words):
@@ -98,10 +98,10 @@ def idle_connections(bench, _):
 
     def echoes(program, idle):
         with server(program, "--port", "0") as port:
-            out = output_of(bench.bench("echo_load"), "--port", port, "--connections",
-                            str(idle + 1), "--idle", str(idle), "--seconds", str(bench.seconds),
-                            "--json")
-            return json.loads(out)["requests_per_second"]
+            output = output_of(bench.bench("echo_load"), "--port", port, "--connections",
+                               str(idle + 1), "--idle", str(idle), "--seconds", str(bench.seconds),
+                               "--json")
+            return json.loads(output)["requests_per_second"]
     for idle in (0, bench.idle):
         medians = bench.turns({name: lambda program=program: echoes(program, idle)
                                for name, program in servers.items()})
@@ -123,18 +123,18 @@ def datagrams(bench, _):
 
 
 def free_port():
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        return str(taken.getsockname()[1])
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return str(listener.getsockname()[1])
 
 
 @contextlib.contextmanager
 def other_proxy(command, port):
-    with subprocess.Popen(command, stderr=subprocess.DEVNULL) as running:
+    with subprocess.Popen(command, stderr=subprocess.DEVNULL) as process:
         try:
             time.sleep(0.5)
             yield port
         finally:
-            running.terminate()
+            process.terminate()
 
 
 def proxies(bench, folder, upstream):
@@ -160,9 +160,9 @@ def proxied(bench, folder):
 
         def requests(way, size):
             with way() as port:
-                out = output_of(bench.bench("echo_load"), "--port", port, "--connections", "50",
-                                "--seconds", str(bench.seconds), "--size", size, "--json")
-                return json.loads(out)["requests_per_second"]
+                output = output_of(bench.bench("echo_load"), "--port", port, "--connections", "50",
+                                   "--seconds", str(bench.seconds), "--size", size, "--json")
+                return json.loads(output)["requests_per_second"]
         for size in ("64", "65536"):
             medians = bench.turns({name: lambda way=way: requests(way, size)
                                    for name, way in ways.items()})
@@ -177,15 +177,15 @@ def seconds_of(*command):
 
 def copies(bench, folder):
     source, target = folder / "source", folder / "target"
-    with source.open("wb") as out:
+    with source.open("wb") as stream:
         for _ in range(bench.megabytes):
-            out.write(bytes(1 << 20))
+            stream.write(bytes(1 << 20))
     delays = []
 
     def motet(*words):
-        took, delay = map(float, output_of(bench.bench("copy_bench"), *map(str, words)).split())
+        duration, delay = map(float, output_of(bench.bench("copy_bench"), *map(str, words)).split())
         delays.append(delay)
-        return took
+        return duration
 
     medians = bench.turns({"cp": lambda: seconds_of("cp", source, target),
                            "motet": lambda: motet("copy", source, target)})
@@ -209,8 +209,8 @@ def main():
     parser.add_argument("--quick", action="store_true")
     bench = Bench(parser.parse_args())
     with tempfile.TemporaryDirectory(dir=bench.build) as name:
-        for each in (reads, idle_connections, datagrams, proxied, copies):
-            each(bench, pathlib.Path(name))
+        for comparison in (reads, idle_connections, datagrams, proxied, copies):
+            comparison(bench, pathlib.Path(name))
 
 
 if __name__ == "__main__":

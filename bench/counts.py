@@ -23,15 +23,15 @@ SUBJECTS = [("snooze", "libev"), ("spin_and_await", "libev"), ("deadline", "libe
 
 
 def instructions(program, subject, backend, rounds):
-    run = subprocess.run(
+    process = subprocess.run(
         ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", program, subject,
          str(rounds)],
         capture_output=True, text=True, check=False, timeout=300,
         env={**os.environ, "MOTET_BACKEND": backend})
-    found = re.search(r"Collected : (\d+)", run.stderr)
-    if run.returncode != 0 or found is None:
-        sys.exit(f"{subject} on {backend} failed:\n{run.stderr}")
-    return int(found.group(1))
+    match = re.search(r"Collected : (\d+)", process.stderr)
+    if process.returncode != 0 or match is None:
+        sys.exit(f"{subject} on {backend} failed:\n{process.stderr}")
+    return int(match.group(1))
 
 
 def least(program, subject, backend, rounds):
@@ -40,22 +40,22 @@ def least(program, subject, backend, rounds):
 
 def main():
     program = sys.argv[1]
-    counted = {}
+    counts = {}
     for subject, backend in SUBJECTS:
         many = least(program, subject, backend, MANY)
         few = least(program, subject, backend, FEW)
-        counted[f"{subject} on {backend}"] = round((many - few) / (MANY - FEW), 1)
+        counts[f"{subject} on {backend}"] = round((many - few) / (MANY - FEW), 1)
     if "--update" in sys.argv[2:]:
-        COMMITTED.write_text(json.dumps(counted, indent=2) + "\n")
+        COMMITTED.write_text(json.dumps(counts, indent=2) + "\n")
     committed = json.loads(COMMITTED.read_text())
-    failed = False
-    for name, now in counted.items():
-        before = committed[name]
-        above = now > before * (1 + TOLERANCE)
-        failed = failed or above
-        print(f"{name:28} {now:8.1f} instructions, committed {before:8.1f}"
-              + ("  MORE THAN 3 % ABOVE" if above else ""))
-    return 1 if failed else 0
+    failure = False
+    for name, count in counts.items():
+        committed_count = committed[name]
+        excess = count > committed_count * (1 + TOLERANCE)
+        failure = failure or excess
+        print(f"{name:28} {count:8.1f} instructions, committed {committed_count:8.1f}"
+              + ("  MORE THAN 3 % ABOVE" if excess else ""))
+    return 1 if failure else 0
 
 
 if __name__ == "__main__":

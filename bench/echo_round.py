@@ -33,11 +33,11 @@ def command_of(directory, program):
     return [str(directory / program), *backend]
 
 
-def loaded(directory, program, connections, seconds, *more):
+def loaded(directory, program, connections, seconds, *extra_arguments):
     of_server, of_load = cores_apart()
     with Server(program, command_of(directory, program), of_server) as server:
         watched = ("--server-pid", str(server.process.pid))
-        return load(directory / "echo_load", server, connections, seconds, of_load, *watched, *more)
+        return load(directory / "echo_load", server, connections, seconds, of_load, *watched, *extra_arguments)
 
 
 def closed(directory, program, connections, seconds):
@@ -60,9 +60,9 @@ def p999(share):
 def text_of(path, pattern):
     """What a tool has written of a server that ended just now."""
     for _ in range(100):
-        found = re.search(pattern, pathlib.Path(path).read_text(), re.MULTILINE)
-        if found:
-            return int(found[1].replace(",", ""))
+        match = re.search(pattern, pathlib.Path(path).read_text(), re.MULTILINE)
+        if match:
+            return int(match[1].replace(",", ""))
         time.sleep(0.1)
     sys.exit(f"no {pattern} in {path}")
 
@@ -74,16 +74,16 @@ def counted(tool, pattern):
             of_server, of_load = cores_apart()
             command = [*tool(f"{rest}/counted"), *command_of(directory, program)]
             with Server(program, command, of_server) as server:
-                done = load(directory / "echo_load", server, connections, seconds, of_load,
-                            "--warmup", "0")["requests"]
-            return text_of(f"{rest}/counted", pattern), done
+                count = load(directory / "echo_load", server, connections, seconds, of_load,
+                             "--warmup", "0")["requests"]
+            return text_of(f"{rest}/counted", pattern), count
 
     def measure(directory, program, connections, seconds):
         for _ in range(5):  # a traced server is quick or slow as the tracer happens to be
-            before, few = once(directory, program, connections, seconds / 5)
-            after, many = once(directory, program, connections, seconds)
+            low, few = once(directory, program, connections, seconds / 5)
+            high, many = once(directory, program, connections, seconds)
             if many > 2 * few:
-                return (after - before) / (many - few)
+                return (high - low) / (many - few)
         sys.exit(f"{program}: no more requests in a longer load")
     return measure
 
@@ -105,9 +105,9 @@ WHAT = {
 def main():
     if len(sys.argv) != 6 or sys.argv[3] not in WHAT:
         sys.exit(__doc__)
-    directory, program, what, connections, length = sys.argv[1:]
-    found = WHAT[what](pathlib.Path(directory), program, int(connections), int(length) / 1e6)
-    print(f"{found:.3f}")
+    directory, program, name, connections, length = sys.argv[1:]
+    figure = WHAT[name](pathlib.Path(directory), program, int(connections), int(length) / 1e6)
+    print(f"{figure:.3f}")
 
 
 if __name__ == "__main__":

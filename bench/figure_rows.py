@@ -13,8 +13,8 @@ class Limit:
     """At most so many times the row's limit."""
     times: float
 
-    def of(self, found):
-        return [self.times * found["limit"]] if "limit" in found else []
+    def of(self, runs):
+        return [self.times * runs["limit"]] if "limit" in runs else []
 
 
 @dataclasses.dataclass
@@ -22,8 +22,8 @@ class Peers:
     """At most so many times what each of these peers takes."""
     times: dict
 
-    def of(self, found):
-        return [times * found[name] for name, times in self.times.items() if name in found]
+    def of(self, runs):
+        return [times * runs[name] for name, times in self.times.items() if name in runs]
 
 
 @dataclasses.dataclass
@@ -38,8 +38,8 @@ class Most:
 class BestPeer:
     """At most what the best peer takes."""
 
-    def of(self, found):
-        peers = [value for name, value in found.items() if name not in ("limit", "motet")]
+    def of(self, runs):
+        peers = [value for name, value in runs.items() if name not in ("limit", "motet")]
         return [min(peers)] if peers else []
 
 
@@ -75,16 +75,16 @@ JOB = {"Asio": "asio_pool_bench", **TOKIO}
 POOL = {"Boost.Fiber": "boost_pool_bench", "Go": "go_bench", **JOB}
 
 
-def talk(label, args, target, programs=None, **more):
+def talk(label, args, target, programs=None, **options):
     """Fibers that talk to one another."""
     return Row(label, args, RING2, target, programs=ALL_SYNC if programs is None else programs,
-               motet="sync_bench", **more)
+               motet="sync_bench", **options)
 
 
-def work(label, args, target=None, programs=None, motet="pool_bench", **more):
+def work(label, args, target=None, programs=None, motet="pool_bench", **options):
     """Work for other threads; all programs have both processors."""
-    return Row(label, args, more.pop("limit", RING2), target,
-               programs=POOL if programs is None else programs, cores="0,1", motet=motet, **more)
+    return Row(label, args, options.pop("limit", RING2), target,
+               programs=POOL if programs is None else programs, cores="0,1", motet=motet, **options)
 
 
 def way(label, args, target=None, programs=None):
@@ -97,12 +97,12 @@ LOOPS = {"io_uring": "raw_uring_echo", "libev": "raw_epoll_echo"}
 SERVERS = {"libuv": "uv_echo", "Asio": "asio_echo", "Go": "go_echo", "tokio": "tokio_echo"}
 
 
-def echo(label, what, connections, backend, target=None, microseconds=500_000, **more):
+def echo(label, kind, connections, backend, target=None, microseconds=500_000, **options):
     """Echoes of 64 bytes, beside the bare loop with the same calls."""
-    args = (what, connections, microseconds)
+    args = (kind, connections, microseconds)
     return Row(f"{label} ({backend})", args, args, target, backend=backend, cores="0,1",
                limit_program=LOOPS[backend], motet="../examples/echo_server",
-               driver="echo_round.py", **more)
+               driver="echo_round.py", **options)
 
 
 FIBERS = [

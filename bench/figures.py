@@ -51,18 +51,18 @@ class Bench:
     def measure(self, program, args, row=None):
         name, size, iterations = args
         if self.quick:
-            most = 200_000 if row and row.driver else 20_000
-            size, iterations = min(size, 1_000), min(iterations, most)
+            limit = 200_000 if row and row.driver else 20_000
+            size, iterations = min(size, 1_000), min(iterations, limit)
         environment = {**os.environ, **({"MOTET_BACKEND": row.backend} if row else {})}
-        started = ([sys.executable, str(HERE / row.driver), str(self.directory), program]
-                   if row and row.driver else [str(self.directory / program)])
+        launcher = ([sys.executable, str(HERE / row.driver), str(self.directory), program]
+                    if row and row.driver else [str(self.directory / program)])
         cores = row.cores if row and program != "limit_bench" else "0"
-        command = ["taskset", "-c", cores, *started, name, str(size), str(iterations)]
-        run = subprocess.run(command, capture_output=True, text=True, check=False, env=environment,
-                             timeout=600)
-        if run.returncode != 0:
-            sys.exit(f"{program} {args} failed ({run.returncode}): {run.stderr}")
-        return float(run.stdout)
+        command = ["taskset", "-c", cores, *launcher, name, str(size), str(iterations)]
+        process = subprocess.run(command, capture_output=True, text=True, check=False, env=environment,
+                                 timeout=600)
+        if process.returncode != 0:
+            sys.exit(f"{program} {args} failed ({process.returncode}): {process.stderr}")
+        return float(process.stdout)
 
     def probe(self):
         return self.measure("limit_bench", ("probe", 0, 1)) if self.has_limits else 0
@@ -74,31 +74,31 @@ class Bench:
 
     def round_of(self, row, programs):
         """Each program of the row once."""
-        found = {}
+        runs = {}
         if row.limit and (self.directory / row.limit_program).exists():  # not for every processor
-            found["limit"] = self.measure(row.limit_program, row.limit, row)
+            runs["limit"] = self.measure(row.limit_program, row.limit, row)
         for name, program in programs.items():
-            found[name] = self.measure(program, row.args, row)
-        return found
+            runs[name] = self.measure(program, row.args, row)
+        return runs
 
     def run_row(self, row):
         """All programs of a row in turn; a slow round counts only if there are too many of them."""
         programs = {"motet": row.motet, **(row.programs or {})}
         programs = {name: file for name, file in programs.items()
                     if (self.directory / file).exists()}
-        wanted = min(self.rounds, row.most_rounds)
-        patience = PATIENCE * wanted
+        count = min(self.rounds, row.most_rounds)
+        patience = PATIENCE * count
         rounds = []
         slow = self.is_slow()
-        while len(rounds) < wanted:
-            found = self.round_of(row, programs)
-            slow, before = self.is_slow(), slow
-            if (slow or before) and patience > 0:
+        while len(rounds) < count:
+            runs = self.round_of(row, programs)
+            slow, previous = self.is_slow(), slow
+            if (slow or previous) and patience > 0:
                 patience -= 1
                 self.dropped += 1
                 continue
-            rounds.append(found)
-        return {name: [each[name] for each in rounds] for name in rounds[0]}
+            rounds.append(runs)
+        return {name: [round_runs[name] for round_runs in rounds] for name in rounds[0]}
 
     def run_all(self, rows):
         results = []
@@ -108,13 +108,13 @@ class Bench:
         return results
 
 
-def as_json(measured, bench):
+def as_json(tables, bench):
     return json.dumps({
         "processor": processor(), "kernel": os.uname().release, "rounds": bench.rounds,
         "slow rounds dropped": bench.dropped,
-        "tables": {name: [{"what": row.label, "unit": row.unit, "missed": missed(row, found),
-                           "runs": found} for row, found in results]
-                   for name, results in measured.items()}}, indent=1) + "\n"
+        "tables": {name: [{"what": row.label, "unit": row.unit, "missed": missed(row, runs),
+                           "runs": runs} for row, runs in results]
+                   for name, results in tables.items()}}, indent=1) + "\n"
 
 
 def main():
@@ -125,28 +125,28 @@ def main():
     options.add_argument("--quick", action="store_true")
     options.add_argument("--json", type=pathlib.Path)
     options.add_argument("--document", type=pathlib.Path)
-    given = options.parse_args()
-    for name in given.names:
+    arguments = options.parse_args()
+    for name in arguments.names:
         if name not in SETS:
             options.error(f"{name}: there are {', '.join(SETS)}")
-    bench = Bench(given.directory, 1 if given.quick else given.rounds, given.quick)
+    bench = Bench(arguments.directory, 1 if arguments.quick else arguments.rounds, arguments.quick)
     print(f"on {processor()}")
-    measured = {}
-    for name in given.names or SETS:
+    tables = {}
+    for name in arguments.names or SETS:
         rows, picture_name = SETS[name]
-        measured[name] = bench.run_all(rows)
-        if given.document:
-            page = put(given.document.read_text(), name, table(measured[name]))
-            given.document.write_text(put(page, "processor", f"On {processor()}."))
-            given.document.with_name(picture_name).write_text(picture(measured[name]))
-    if given.json:
-        given.json.write_text(as_json(measured, bench))
+        tables[name] = bench.run_all(rows)
+        if arguments.document:
+            page = put(arguments.document.read_text(), name, table(tables[name]))
+            arguments.document.write_text(put(page, "processor", f"On {processor()}."))
+            arguments.document.with_name(picture_name).write_text(picture(tables[name]))
+    if arguments.json:
+        arguments.json.write_text(as_json(tables, bench))
     if bench.dropped:
         print(f"{bench.dropped} rounds were measured again: the machine was slow")
-    misses = [row.label for results in measured.values() for row, found in results
-              if missed(row, found)]
+    misses = [row.label for results in tables.values() for row, runs in results
+              if missed(row, runs)]
     print(f"{len(misses)} targets missed" + "".join(f"\n  {label}" for label in misses))
-    return 1 if misses and not given.quick else 0
+    return 1 if misses and not arguments.quick else 0
 
 
 if __name__ == "__main__":

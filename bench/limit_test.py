@@ -15,25 +15,25 @@ ROWS = [(("ring", 2), ("snooze", 2))]
 MOST = 0.6
 
 
-def measure(program, what):
-    run = subprocess.run(["taskset", "-c", "0", str(program), what[0], str(what[1]), "300000"],
-                         capture_output=True, text=True, check=True, timeout=60)
-    return float(run.stdout)
+def measure(program, subject):
+    process = subprocess.run(["taskset", "-c", "0", str(program), subject[0], str(subject[1]), "300000"],
+                             capture_output=True, text=True, check=True, timeout=60)
+    return float(process.stdout)
 
 
 def main():
     directory = pathlib.Path(sys.argv[1])
-    failed = False
+    failure = False
     for limit, motet in ROWS:
-        bare, ours = [], []
+        bare, figures = [], []
         for _ in range(ROUNDS):
             bare.append(measure(directory / "limit_bench", limit))
-            ours.append(measure(directory / "motet_bench", motet))
-        ratio = min(bare) / min(ours)
-        failed = failed or ratio > MOST
-        print(f"{' '.join(map(str, limit)):14} {min(bare):6.2f} ns, motet {min(ours):6.2f} ns: {ratio:.2f}"
+            figures.append(measure(directory / "motet_bench", motet))
+        ratio = min(bare) / min(figures)
+        failure = failure or ratio > MOST
+        print(f"{' '.join(map(str, limit)):14} {min(bare):6.2f} ns, motet {min(figures):6.2f} ns: {ratio:.2f}"
               + (f"  MORE THAN {MOST}" if ratio > MOST else ""))
-    return 1 if failed else 0
+    return 1 if failure else 0
 
 
 if __name__ == "__main__":

@@ -21,41 +21,41 @@ def same_as_cat(program, folder):
     for number, size in enumerate(sizes):
         (folder / f"file{number}").write_bytes(os.urandom(size))
     paths = [folder / f"file{number}" for number in range(len(sizes))]
-    ours = ran(program, *paths, "/dev/null", *reversed(paths))
-    wanted = ran("cat", *paths, "/dev/null", *reversed(paths))
-    assert ours.returncode == 0, ours.stderr
-    assert ours.stdout == wanted.stdout
+    result = ran(program, *paths, "/dev/null", *reversed(paths))
+    expectation = ran("cat", *paths, "/dev/null", *reversed(paths))
+    assert result.returncode == 0, result.stderr
+    assert result.stdout == expectation.stdout
 
 
 def goes_on_after_an_error(program, folder):
-    ours = ran(program, folder / "file1", folder / "missing", folder, folder / "file2")
-    wanted = ran("cat", folder / "file1", folder / "missing", folder, folder / "file2")
-    assert ours.returncode == wanted.returncode == 1
-    assert ours.stdout == wanted.stdout
-    assert b"missing" in ours.stderr, ours.stderr
-    assert len(ours.stderr.splitlines()) == 2, ours.stderr
+    result = ran(program, folder / "file1", folder / "missing", folder, folder / "file2")
+    expectation = ran("cat", folder / "file1", folder / "missing", folder, folder / "file2")
+    assert result.returncode == expectation.returncode == 1
+    assert result.stdout == expectation.stdout
+    assert b"missing" in result.stderr, result.stderr
+    assert len(result.stderr.splitlines()) == 2, result.stderr
 
 
 def ends_when_nobody_reads(program, folder):
     reader = subprocess.Popen(["head", "-c", "1"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)
-    ours = subprocess.Popen([program, folder / "file5", folder / "file5"], stdout=reader.stdin,
-                            stderr=subprocess.PIPE)
+    process = subprocess.Popen([program, folder / "file5", folder / "file5"], stdout=reader.stdin,
+                               stderr=subprocess.PIPE)
     reader.stdin.close()
-    _, complaint = ours.communicate(timeout=50)
-    assert ours.returncode == 1 and complaint == b"", (ours.returncode, complaint)
+    _, complaint = process.communicate(timeout=50)
+    assert process.returncode == 1 and complaint == b"", (process.returncode, complaint)
     assert reader.wait(timeout=50) == 0
 
 
 def reads_what_comes_slowly(program, folder):
     pipe = folder / "pipe"
     os.mkfifo(pipe)
-    ours = subprocess.Popen([program, pipe, folder / "file1"], stdout=subprocess.PIPE)
+    process = subprocess.Popen([program, pipe, folder / "file1"], stdout=subprocess.PIPE)
     with open(pipe, "wb", buffering=0) as end:
         for part in (b"one ", b"two ", b"three "):
             end.write(part)
-    found, _ = ours.communicate(timeout=50)
-    assert found == b"one two three " + (folder / "file1").read_bytes()
-    assert ours.returncode == 0
+    output, _ = process.communicate(timeout=50)
+    assert output == b"one two three " + (folder / "file1").read_bytes()
+    assert process.returncode == 0
 
 
 def main():

@@ -43,8 +43,8 @@ class Client:
 
     def wait_for(self, text, seconds=20):
         with self.news:
-            heard = self.news.wait_for(lambda: text in self.known, seconds)
-        assert heard, f"never heard {text!r}"
+            success = self.news.wait_for(lambda: text in self.known, seconds)
+        assert success, f"never heard {text!r}"
 
     def leave(self):
         self.process.stdin.close()
@@ -80,24 +80,24 @@ def check(program):
                 slowest = max(slowest, time.monotonic() - begin)
         assert slowest < 10, slowest
         deaf.process.send_signal(signal.SIGCONT)
-        asked = 0
-        while not any(heard.startswith("anna: can you hear me") for heard in list(deaf.heard)):
-            asked += 1
-            assert asked < 200
-            anna.say(f"can you hear me? {asked}")
+        count = 0
+        while not any(line.startswith("anna: can you hear me") for line in list(deaf.heard)):
+            count += 1
+            assert count < 200
+            anna.say(f"can you hear me? {count}")
             time.sleep(0.1)
-        missed = sum(int(n) for n in re.findall(r"you missed (\d+)", "\n".join(deaf.heard)))
-        assert missed > 0, "it missed nothing: the test is too small"
+        miss_count = sum(int(n) for n in re.findall(r"you missed (\d+)", "\n".join(deaf.heard)))
+        assert miss_count > 0, "it missed nothing: the test is too small"
         anna.say("that was all")
         deaf.wait_for("anna: that was all")
-        told = sum(heard.startswith("anna: ") for heard in deaf.heard)
-        missed = sum(int(n) for n in re.findall(r"you missed (\d+)", "\n".join(deaf.heard)))
-        assert told + missed == LINES + LINES // BURST + asked + 1, (told, missed, asked)
+        message_count = sum(line.startswith("anna: ") for line in deaf.heard)
+        miss_count = sum(int(n) for n in re.findall(r"you missed (\d+)", "\n".join(deaf.heard)))
+        assert message_count + miss_count == LINES + LINES // BURST + count + 1, (message_count, miss_count, count)
 
         ben.leave()
         anna.wait_for("* ben leaves")
-        rude = Client(port, "y" * 3_000)  # no name that the server takes
-        assert rude.process.wait(20) == 0 and rude.heard == []
+        intruder = Client(port, "y" * 3_000)  # no name that the server takes
+        assert intruder.process.wait(20) == 0 and intruder.heard == []
         anna.say("still here")
         anna.wait_for("anna: still here")
         for client in (anna, deaf):

@@ -35,25 +35,25 @@ FINE = "spin([] { work(3); }); with_timeout(5s, [] {}); select(on_pop(items, [](
 
 
 def errors(include, compiler, statement):
-    run = subprocess.run([*compiler.split(), "-std=c++20", "-fsyntax-only", "-I", include, "-x", "c++", "-"],
-                         input=PRELUDE % statement, capture_output=True, text=True, timeout=55, check=False)
-    return re.findall(r"error: (.*)", run.stderr)
+    process = subprocess.run([*compiler.split(), "-std=c++20", "-fsyntax-only", "-I", include, "-x", "c++", "-"],
+                             input=PRELUDE % statement, capture_output=True, text=True, timeout=55, check=False)
+    return re.findall(r"error: (.*)", process.stderr)
 
 
 def main():
     if len(sys.argv) < 3:
         sys.exit(__doc__)
     include, compilers = sys.argv[1], sys.argv[2:]
-    wrong = []
+    complaints = []
     for compiler in compilers:
-        if found := errors(include, compiler, FINE):
-            wrong.append(f"{compiler}: {FINE}: {found}")
+        if messages := errors(include, compiler, FINE):
+            complaints.append(f"{compiler}: {FINE}: {messages}")
         for statement, message in MISTAKES:
-            found = errors(include, compiler, statement)
-            if len(found) != 1 or message not in found[0]:
-                wrong.append(f"{compiler}: {statement}: {found}")
-    print("\n".join(wrong))
-    return 1 if wrong else 0
+            messages = errors(include, compiler, statement)
+            if len(messages) != 1 or message not in messages[0]:
+                complaints.append(f"{compiler}: {statement}: {messages}")
+    print("\n".join(complaints))
+    return 1 if complaints else 0
 
 
 if __name__ == "__main__":

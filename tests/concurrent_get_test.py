@@ -38,27 +38,27 @@ class Server(http.server.ThreadingHTTPServer):
 def got(program, *urls):
     """Returns: the exit status, the lines about the answers, how many answers in which time, and
     the lines about failures."""
-    run = subprocess.run([program, *urls], capture_output=True, text=True, timeout=9, check=False)
-    *answers, last = run.stdout.splitlines()
-    count, took = re.fullmatch(r"(\d+) answers in (\d+) ms", last).groups()
-    return run.returncode, answers, (int(count), int(took)), run.stderr.splitlines()
+    process = subprocess.run([program, *urls], capture_output=True, text=True, timeout=9, check=False)
+    *answers, last = process.stdout.splitlines()
+    count, duration = re.fullmatch(r"(\d+) answers in (\d+) ms", last).groups()
+    return process.returncode, answers, (int(count), int(duration)), process.stderr.splitlines()
 
 
 def takes_as_long_as_one(program, base):
     for sizes in ((5, 7), (1_000_000, 0, 1, 2, 3, 4, 5, 6)):
         urls = [f"{base}/{size}" for size in sizes]
-        status, answers, (count, took), failures = got(program, *urls)
+        status, answers, (count, duration), failures = got(program, *urls)
         assert status == 0 and failures == [], failures
         assert answers == [f"{url}: HTTP/1.0 200 OK, {size} bytes"
                            for url, size in zip(urls, sizes)], answers
         assert count == len(urls)
-        assert 300 <= took < 550, took
+        assert 300 <= duration < 550, duration
 
 
 def answers_the_others(program, base):
-    with socket.socket() as absent, socket.create_server(("127.0.0.1", 0)) as odd:
-        absent.bind(("127.0.0.1", 0))  # nobody else takes the port, and nobody listens
-        refused = f"http://127.0.0.1:{absent.getsockname()[1]}"
+    with socket.socket() as closed_socket, socket.create_server(("127.0.0.1", 0)) as odd:
+        closed_socket.bind(("127.0.0.1", 0))  # nobody else takes the port, and nobody listens
+        refused = f"http://127.0.0.1:{closed_socket.getsockname()[1]}"
         silent = f"http://127.0.0.1:{odd.getsockname()[1]}/"
 
         def hang_up():
@@ -67,9 +67,9 @@ def answers_the_others(program, base):
             peer.close()
 
         threading.Thread(target=hang_up).start()
-        status, answers, (count, took), failures = got(program, refused, f"{base}/5", silent,
-                                                       f"{base}/6", "ftp://127.0.0.1/")
-    assert status == 1 and count == 2 and 300 <= took < 550, (status, count, took)
+        status, answers, (count, duration), failures = got(program, refused, f"{base}/5", silent,
+                                                           f"{base}/6", "ftp://127.0.0.1/")
+    assert status == 1 and count == 2 and 300 <= duration < 550, (status, count, duration)
     assert [line.split(": ")[0] for line in answers] == [f"{base}/5", f"{base}/6"]
     assert len(failures) == 3, failures
     assert failures[0].startswith(f"{refused}: connect to 127.0.0.1"), failures
@@ -81,8 +81,8 @@ def answers_the_others(program, base):
 def gives_up(program, base):
     with socket.create_server(("127.0.0.1", 0)) as silent:
         url = f"http://127.0.0.1:{silent.getsockname()[1]}/"
-        status, answers, (count, took), failures = got(program, url, f"{base}/5")
-    assert status == 1 and count == len(answers) == 1 and took >= 2_000, (answers, took)
+        status, answers, (count, duration), failures = got(program, url, f"{base}/5")
+    assert status == 1 and count == len(answers) == 1 and duration >= 2_000, (answers, duration)
     assert failures == [f"{url}: no answer in time"], failures
 
 

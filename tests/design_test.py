@@ -27,12 +27,12 @@ def problems(root, page):
     """What the page names that is not there, a sentence each."""
     for number, line in enumerate(page.read_text().splitlines(), 1):
         for file, function in NAMED.findall(line):
-            where = f"{page.relative_to(root)}:{number}"
-            found = [place / file for place in places(root, page) if (place / file).is_file()]
-            if not found:
-                yield f"{where}: there is no {file}"
-            elif function and not re.search(rf"\b{function}\s*\(", found[0].read_text()):
-                yield f"{where}: {file} has no function {function}"
+            location = f"{page.relative_to(root)}:{number}"
+            files = [place / file for place in places(root, page) if (place / file).is_file()]
+            if not files:
+                yield f"{location}: there is no {file}"
+            elif function and not re.search(rf"\b{function}\s*\(", files[0].read_text()):
+                yield f"{location}: {file} has no function {function}"
 
 
 def missing_types(root, text):
@@ -41,9 +41,9 @@ def missing_types(root, text):
     if not 20 <= len(words) <= MOST_WORDS:
         yield f"DESIGN.md: the glossary has {len(words)} words; it should have 20 to {MOST_WORDS}"
     for word, name, file in words:
-        found = [place / file for place in places(root, root / "DESIGN.md") if (place / file).is_file()]
+        files = [place / file for place in places(root, root / "DESIGN.md") if (place / file).is_file()]
         declared = rf"\b(class|struct)( \[\[\w+\]\])? {name}\b(?!;)|\b{name}\("
-        if found and not re.search(declared, found[0].read_text()):
+        if files and not re.search(declared, files[0].read_text()):
             yield f"DESIGN.md: {file} declares no {name}, of {word}"
 
 
@@ -62,15 +62,15 @@ def main():
     root = pathlib.Path(sys.argv[1]).resolve()
     pages = [root / "DESIGN.md", *sorted((root / "runtime").glob("*/README.md"))]
     walks = sum(bool(function) for _, function in NAMED.findall((root / "DESIGN.md").read_text()))
-    found = [problem for page in pages for problem in problems(root, page)]
-    found += missing_types(root, (root / "DESIGN.md").read_text())
-    found += missing_tests(root)
+    complaints = [problem for page in pages for problem in problems(root, page)]
+    complaints += missing_types(root, (root / "DESIGN.md").read_text())
+    complaints += missing_tests(root)
     if len(ROW.findall((root / "DESIGN.md").read_text())) != 14:
-        found.append("DESIGN.md: the table of the rooms has not fourteen rows")
+        complaints.append("DESIGN.md: the table of the rooms has not fourteen rows")
     if walks < 30:
-        found.append(f"DESIGN.md: only {walks} functions are named")
-    print(*found, sep="\n")
-    sys.exit(1 if found else 0)
+        complaints.append(f"DESIGN.md: only {walks} functions are named")
+    print(*complaints, sep="\n")
+    sys.exit(1 if complaints else 0)
 
 
 if __name__ == "__main__":

@@ -56,12 +56,12 @@ def main():
     folders = [pathlib.Path(sys.argv[1]) / folder for folder in ("runtime/include", "runtime/boost_fiber/include")]
     public = [path for folder in folders for path in sorted(folder.rglob("*.hpp"))]
     headers = [path for path in public if "detail" not in path.parts and path.name not in EXEMPT]
-    found = [problem for header in headers
-             for problem in undecided(header)]
-    found += [problem for header in public
-              for problem in hidden_headings(header)]
-    print(*found, sep="\n")
-    sys.exit(1 if found or not headers else 0)
+    complaints = [problem for header in headers
+                  for problem in undecided(header)]
+    complaints += [problem for header in public
+                   for problem in hidden_headings(header)]
+    print(*complaints, sep="\n")
+    sys.exit(1 if complaints or not headers else 0)
 
 
 if __name__ == "__main__":

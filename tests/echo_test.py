@@ -26,13 +26,13 @@ def echo(port, message, keep=None):
     connection = socket.create_connection(("127.0.0.1", port), timeout=20)
     sender = threading.Thread(target=connection.sendall, args=(message,))
     sender.start()
-    received = bytearray()
-    while len(received) < len(message):
+    data = bytearray()
+    while len(data) < len(message):
         piece = connection.recv(65536)
         assert piece, "the connection ended early"
-        received += piece
+        data += piece
     sender.join()
-    assert received == message
+    assert data == message
     if keep is not None:
         keep.append(connection)
     else:
@@ -61,8 +61,8 @@ def ends_gracefully(program, number):
 
 
 def refuses(program, *arguments, text):
-    run = subprocess.run([program, *arguments], capture_output=True, text=True, timeout=20)
-    assert run.returncode == 1 and text in run.stderr, (arguments, run)
+    process = subprocess.run([program, *arguments], capture_output=True, text=True, timeout=20)
+    assert process.returncode == 1 and text in process.stderr, (arguments, process)
 
 
 def main():

@@ -94,20 +94,20 @@ def room_of(file):
 
 
 def may_include(file, target):
-    own, other = room_of(file), room_of(target)
-    if own == "users":
-        return other == "users" or target.startswith(PUBLIC) or file in LOOK_INSIDE
+    room, target_room = room_of(file), room_of(target)
+    if room == "users":
+        return target_room == "users" or target.startswith(PUBLIC) or file in LOOK_INSIDE
     if file.startswith(PUBLIC) and not target.startswith(PUBLIC):
         return False
-    if own == "public":
+    if room == "public":
         return True
-    if own == "backends":
-        return other in ("backends", "base")
-    if other == "backends":
-        return own == "runtime" and target == "backends/backends.hpp"
-    if other == "public":
-        return ROOMS.index(own) > ROOMS.index(LAST_WITHOUT_PUBLIC)
-    return other in ROOMS and ROOMS.index(other) <= ROOMS.index(own)
+    if room == "backends":
+        return target_room in ("backends", "base")
+    if target_room == "backends":
+        return room == "runtime" and target == "backends/backends.hpp"
+    if target_room == "public":
+        return ROOMS.index(room) > ROOMS.index(LAST_WITHOUT_PUBLIC)
+    return target_room in ROOMS and ROOMS.index(target_room) <= ROOMS.index(room)
 
 
 def resolve(root, file, quote, include):
@@ -138,31 +138,31 @@ def sources(root):
 
 def includes(root):
     """What each source file includes of the project: paths, and None for what is nowhere."""
-    found = {}
+    result = {}
     for file in sources(root):
-        found[file] = []
+        result[file] = []
         for quote, include in INCLUDE.findall((root / file).read_text()):
             target = resolve(root, file, quote, include)
             if target is not None:
-                found[file].append((include, target))
-    return found
+                result[file].append((include, target))
+    return result
 
 
 def circles(graph):
     """Each circle of includes once, as the list of its files."""
-    done, found = set(), []
+    visited, circles = set(), []
 
     def walk(file, path):
         if file in path:
-            found.append(path[path.index(file):] + [file])
-        elif file not in done:
+            circles.append(path[path.index(file):] + [file])
+        elif file not in visited:
             for _, target in graph.get(file, []):
                 walk(target, path + [file])
-            done.add(file)
+            visited.add(file)
 
     for file in graph:
         walk(file, [])
-    return found
+    return circles
 
 
 def check(root):
@@ -188,7 +188,7 @@ def crowded(root):
         for path in sorted((root / house).rglob("*")):
             name = path.relative_to(root).as_posix()
             if path.is_dir():
-                files = sum(each.suffix in SOURCES for each in path.iterdir())
+                files = sum(file.suffix in SOURCES for file in path.iterdir())
                 if files > MOST_FILES and name not in PUBLIC:
                     yield f"{name}: {files} files, more than {MOST_FILES}"
             elif path.suffix in SOURCES:
@@ -236,11 +236,11 @@ def self_test():
 
     assert problems(house) == [], problems(house)
     for name, text in mistakes.items():
-        found = problems(house | {name: text})
-        assert len(found) == 1 and found[0].startswith(name), (name, found)
-    found = problems(house | {"runtime/core/a.hpp": '#include "core/b.hpp"\n',
-                              "runtime/core/b.hpp": '#include "core/a.hpp"\n'})
-    assert len(found) == 1 and found[0].startswith("a circle: runtime/core/a.hpp"), found
+        complaints = problems(house | {name: text})
+        assert len(complaints) == 1 and complaints[0].startswith(name), (name, complaints)
+    complaints = problems(house | {"runtime/core/a.hpp": '#include "core/b.hpp"\n',
+                                   "runtime/core/b.hpp": '#include "core/a.hpp"\n'})
+    assert len(complaints) == 1 and complaints[0].startswith("a circle: runtime/core/a.hpp"), complaints
 
 
 def main():

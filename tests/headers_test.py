@@ -20,9 +20,9 @@ WARNINGS = ("-Wall", "-Wextra", "-Werror", "-Wno-unused-function")
 
 
 def headers(project):
-    found = [header.relative_to(project) for folder in ("runtime", "backends", "tools")
+    paths = [header.relative_to(project) for folder in ("runtime", "backends", "tools")
              for header in sorted((project / folder).rglob("*.hpp"))]
-    return [header for header in found if str(header) not in LEFT_OUT]
+    return [header for header in paths if str(header) not in LEFT_OUT]
 
 
 def complaint_of(project, directory, compiler, header):
@@ -31,20 +31,20 @@ def complaint_of(project, directory, compiler, header):
     source.write_text(f'#include "{header}"\n')
     folders = [f"-I{project / folder}" for folder in (*FOLDERS, "", header.parent)]
     command = [*compiler, "-std=c++20", "-O0", *WARNINGS, *folders, "-c", str(source), "-o", str(source.with_suffix(".o"))]
-    done = subprocess.run(command, capture_output=True, text=True)
-    return "" if done.returncode == 0 else f"{header} does not compile alone:\n{done.stderr}"
+    result = subprocess.run(command, capture_output=True, text=True)
+    return "" if result.returncode == 0 else f"{header} does not compile alone:\n{result.stderr}"
 
 
 def main():
     project, directory = (pathlib.Path(argument).resolve() for argument in sys.argv[1:3])
     directory.mkdir(parents=True, exist_ok=True)
-    found = headers(project)
+    paths = headers(project)
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as workers:
         complaints = list(filter(None, workers.map(
-            lambda header: complaint_of(project, directory, sys.argv[3:], header), found)))
+            lambda header: complaint_of(project, directory, sys.argv[3:], header), paths)))
     print(*complaints, sep="\n")
-    print(f"{len(found) - len(complaints)} headers compile alone, {len(complaints)} do not")
-    return 1 if complaints or len(found) < 300 else 0
+    print(f"{len(paths) - len(complaints)} headers compile alone, {len(complaints)} do not")
+    return 1 if complaints or len(paths) < 300 else 0
 
 
 if __name__ == "__main__":

@@ -16,18 +16,18 @@ import time
 
 def ran(program, commands, *arguments):
     """Returns: the exit status, and for each job how it ended and what it wrote."""
-    done = subprocess.run([program, *arguments], input="\n".join(commands), text=True, timeout=9,
-                          capture_output=True, check=False)
-    assert done.stderr == "", done.stderr
+    result = subprocess.run([program, *arguments], input="\n".join(commands), text=True, timeout=9,
+                            capture_output=True, check=False)
+    assert result.stderr == "", result.stderr
     jobs = {}
-    for line in done.stdout.splitlines():
+    for line in result.stdout.splitlines():
         if header := re.fullmatch(r"job (\d+): (.*?): (.*)", line):
             number = int(header[1])
             assert number not in jobs and header[3] == [c for c in commands if c][number - 1], line
             jobs[number] = (header[2], [])
         else:
             jobs[number][1].append(line)
-    return done.returncode, jobs
+    return result.returncode, jobs
 
 
 def alive(pid):
@@ -40,8 +40,8 @@ def alive(pid):
 
 def appears(path):
     """Returns: the number in the file, as soon as it is there."""
-    until = time.monotonic() + 5
-    while time.monotonic() < until:
+    deadline = time.monotonic() + 5
+    while time.monotonic() < deadline:
         if path.exists() and path.read_text().endswith("\n"):
             return int(path.read_text())
         time.sleep(0.01)
@@ -50,9 +50,9 @@ def appears(path):
 
 def all_end(pids):
     """SIGKILL is sent to a group, but not waited for."""
-    until = time.monotonic() + 2
+    deadline = time.monotonic() + 2
     while any(map(alive, pids)):
-        assert time.monotonic() < until, [pid for pid in pids if alive(pid)]
+        assert time.monotonic() < deadline, [pid for pid in pids if alive(pid)]
         time.sleep(0.01)
 
 
@@ -93,13 +93,13 @@ def ends_what_is_too_slow_or_too_long(program, folder):
 
 
 def runs_so_many_at_once(program, _):
-    for most in (1, 3):
+    for limit in (1, 3):
         status, jobs = ran(program, ["date +%s%N; sleep 0.15; date +%s%N"] * 6,
-                           "--at-once", str(most))
+                           "--at-once", str(limit))
         assert status == 0
-        spans = [[int(line.split()[1]) for line in wrote] for how, wrote in jobs.values()]
-        beside = [sum(begin <= other < end for begin, end in spans) for other, _ in spans]
-        assert max(beside) <= most and (max(beside) > 1) == (most > 1), beside
+        spans = [[int(line.split()[1]) for line in lines] for status, lines in jobs.values()]
+        overlaps = [sum(begin <= start < end for begin, end in spans) for start, _ in spans]
+        assert max(overlaps) <= limit and (max(overlaps) > 1) == (limit > 1), overlaps
 
 
 def a_signal_ends_all(program, folder):
@@ -136,9 +136,9 @@ def says_what_is_wrong(program, folder):
     for words, text in ((["--at-once", "0"], "--at-once"), (["--limit", "soon"], "--limit"),
                         (["--limit"], "--limit"), (["--fast"], "usage"), (["a", "b"], "usage"),
                         ([folder / "missing"], "missing")):
-        run = subprocess.run([program, *words], capture_output=True, text=True, timeout=5,
-                             check=False)
-        assert run.returncode == 2 and text in run.stderr, run
+        process = subprocess.run([program, *words], capture_output=True, text=True, timeout=5,
+                                 check=False)
+        assert process.returncode == 2 and text in process.stderr, process
 
 
 def main():

@@ -32,19 +32,19 @@ def room_of(file):
     return room if room in ROOMS else None
 
 
-def may_use(own, other):
-    if own == other or own == TOP:
+def may_use(room, target_room):
+    if room == target_room or room == TOP:
         return True
-    if own == "backends":
-        return other == "base"
-    if other == "backends":
-        return own == "runtime"
-    return other != TOP and ROOMS.index(other) < ROOMS.index(own)
+    if room == "backends":
+        return target_room == "base"
+    if target_room == "backends":
+        return room == "runtime"
+    return target_room != TOP and ROOMS.index(target_room) < ROOMS.index(room)
 
 
 def problems(listing):
     """What is wrong in an output of `nm -P -A`, a sentence each."""
-    defined, used = {}, []
+    definitions, uses = {}, []
     for line in listing.splitlines():
         match = LINE.match(line)
         if not match:
@@ -53,16 +53,16 @@ def problems(listing):
         if room_of(file) is None:
             yield f"{file}: is in no room"
         elif kind == "U":
-            used.append((file, symbol))
+            uses.append((file, symbol))
         elif kind in STRONG:
-            defined[symbol] = file
-    if not defined:
+            definitions[symbol] = file
+    if not definitions:
         yield "the archive defines nothing"
-    for file, symbol in used:
-        other = defined.get(symbol)
-        if other is None or may_use(room_of(file), room_of(other)) or TABLE.fullmatch(symbol):
+    for file, symbol in uses:
+        definition = definitions.get(symbol)
+        if definition is None or may_use(room_of(file), room_of(definition)) or TABLE.fullmatch(symbol):
             continue
-        yield f"{file} ({room_of(file)}) uses {symbol}, which {other} ({room_of(other)}) defines"
+        yield f"{file} ({room_of(file)}) uses {symbol}, which {definition} ({room_of(definition)}) defines"
 
 
 def self_test():
@@ -86,11 +86,11 @@ def self_test():
         ("nowhere_a.cpp", "a", "T"),
     ]
     for mistake in mistakes:
-        found = list(problems(listed(*house, mistake)))
-        assert len(found) == 1 and found[0].startswith(mistake[0]), (mistake, found)
-    other = "_ZN5motet5abi_06detail6hooks2E"
-    found = list(problems(listed(*house, ("hooks.cpp", other, "R"), ("core_poll.cpp", other, "U"))))
-    assert len(found) == 1, found
+        complaints = list(problems(listed(*house, mistake)))
+        assert len(complaints) == 1 and complaints[0].startswith(mistake[0]), (mistake, complaints)
+    symbol = "_ZN5motet5abi_06detail6hooks2E"
+    complaints = list(problems(listed(*house, ("hooks.cpp", symbol, "R"), ("core_poll.cpp", symbol, "U"))))
+    assert len(complaints) == 1, complaints
     assert list(problems("")) == ["the archive defines nothing"]
 
 
@@ -101,9 +101,9 @@ def main():
     if len(sys.argv) != 2:
         sys.exit(__doc__)
     listing = subprocess.run(["nm", "-P", "-A", sys.argv[1]], check=True, capture_output=True, text=True).stdout
-    found = list(problems(listing))
-    print(*found, sep="\n")
-    sys.exit(1 if found else 0)
+    complaints = list(problems(listing))
+    print(*complaints, sep="\n")
+    sys.exit(1 if complaints else 0)
 
 
 if __name__ == "__main__":

@@ -55,10 +55,10 @@ def ask(peer, line):
 def answers_lines(program):
     with Server(program) as server:
         if shutil.which("socat") is not None:
-            heard = subprocess.run(["socat", "-t5", "-", f"TCP:127.0.0.1:{server.port}"],
-                                   input=b"one\ntwo\n\nno line feed", capture_output=True,
-                                   timeout=8, check=True)
-            assert heard.stdout == b"ONE\nTWO\n\n", heard
+            result = subprocess.run(["socat", "-t5", "-", f"TCP:127.0.0.1:{server.port}"],
+                                    input=b"one\ntwo\n\nno line feed", capture_output=True,
+                                    timeout=8, check=True)
+            assert result.stdout == b"ONE\nTWO\n\n", result
         with server.client() as peer:
             for part in (b"in ", b"parts", b"\nan"):
                 peer.sendall(part)
@@ -70,9 +70,9 @@ def answers_lines(program):
             with server.client() as peer:
                 peer.sendall(b"before\n" + b"x" * size + b"\nbehind\n")
                 peer.shutdown(socket.SHUT_WR)
-                wanted = (b"X" * size + b"\nBEHIND\n" if good
+                answer = (b"X" * size + b"\nBEHIND\n" if good
                           else b"error: a line has at most 4096 bytes\n")
-                assert all_of(peer) == b"BEFORE\n" + wanted, size
+                assert all_of(peer) == b"BEFORE\n" + answer, size
         server.get(signal.SIGINT)
         server.ends(signal.SIGINT)
 
@@ -80,7 +80,7 @@ def answers_lines(program):
 def answers_what_has_arrived(program):
     """The server is stopped while the lines arrive: so it sees them and the signal together."""
     many = b"".join(b"line %d\n" % number for number in range(2_000))
-    for said, wanted in ((b"one\n", b"ONE\n"), (b"one\ntwo\n\nthr", b"ONE\nTWO\n\n"), (b"", b""),
+    for text, answer in ((b"one\n", b"ONE\n"), (b"one\ntwo\n\nthr", b"ONE\nTWO\n\n"), (b"", b""),
                          (b"part", b""), (many, many.upper()),
                          (b"x" * LONGEST + b"\n" + b"y" * LONGEST, b"X" * LONGEST + b"\n"),
                          (b"one\n" + b"x" * 5_000,
@@ -89,18 +89,18 @@ def answers_what_has_arrived(program):
             ask(peer, b"begin\n")
             ask(idle, b"begin\n")
             server.get(signal.SIGSTOP)
-            peer.sendall(said)
+            peer.sendall(text)
             server.get(signal.SIGTERM)
             server.get(signal.SIGCONT)
-            assert all_of(peer) == wanted, (said[:20], wanted[:20])
+            assert all_of(peer) == answer, (text[:20], answer[:20])
             assert all_of(idle) == b""
             peer.sendall(b"too late\n" * 1_000)  # is read and dropped: not answered, and no reset
             time.sleep(0.02)
             assert peer.recv(1) == b""
             peer.sendall(b"too late\n")
             assert server.process.poll() is None, "it did not wait for the clients' ends"
-            for each in (peer, idle):
-                each.shutdown(socket.SHUT_WR)
+            for client in (peer, idle):
+                client.shutdown(socket.SHUT_WR)
             server.ends(signal.SIGTERM)
 
 
@@ -128,8 +128,8 @@ class Load:
         self.lock = threading.Lock()
         self.threads = [threading.Thread(target=self.talk, args=(lines,))
                         for lines in (1, 1, 1, 1, 20, 500)]
-        for each in self.threads:
-            each.start()
+        for thread in self.threads:
+            thread.start()
 
     def talk(self, lines):
         dice = random.Random(lines)
@@ -140,9 +140,9 @@ class Load:
                 try:
                     peer.connect(("127.0.0.1", self.port))
                     while not self.over.is_set() and dice.random() > 0.001 * lines:
-                        said = b"".join(b"request %d\n" % dice.randrange(10**9)
+                        text = b"".join(b"request %d\n" % dice.randrange(10**9)
                                         for _ in range(lines))
-                        if not self.exchange(peer, said, answered):
+                        if not self.exchange(peer, text, answered):
                             break
                         answered = True
                 except OSError as error:
@@ -151,26 +151,26 @@ class Load:
                     else:
                         time.sleep(0.005)
 
-    def exchange(self, peer, said, answered):
+    def exchange(self, peer, text, answered):
         """Returns: whether all lines were answered."""
-        peer.sendall(said)
-        heard = bytearray()
-        while len(heard) < len(said) and (piece := peer.recv(65_536)):
-            heard += piece
-        if answered and (not said.upper().startswith(heard) or heard[-1:] not in (b"", b"\n")):
-            self.failures.append(f"{bytes(heard[-40:])} is no answer, or part of one")
-        lost = said.count(b"\n") - heard.count(b"\n")
+        peer.sendall(text)
+        answer = bytearray()
+        while len(answer) < len(text) and (piece := peer.recv(65_536)):
+            answer += piece
+        if answered and (not text.upper().startswith(answer) or answer[-1:] not in (b"", b"\n")):
+            self.failures.append(f"{bytes(answer[-40:])} is no answer, or part of one")
+        missing_count = text.count(b"\n") - answer.count(b"\n")
         with self.lock:
-            self.answered += heard.count(b"\n")
-            if answered and lost > 0:
+            self.answered += answer.count(b"\n")
+            if answered and missing_count > 0:
                 self.ended += 1
-                self.unanswered += lost
-        return lost == 0
+                self.unanswered += missing_count
+        return missing_count == 0
 
     def end(self):
         self.over.set()
-        for each in self.threads:
-            each.join()
+        for thread in self.threads:
+            thread.join()
 
 
 def restarts_under_load(program, restarts):
@@ -180,14 +180,14 @@ def restarts_under_load(program, restarts):
         placeholder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         placeholder.bind(("127.0.0.1", 0))
         load = Load(placeholder.getsockname()[1])
-        with contextlib.ExitStack() as at_end:
-            at_end.callback(load.end)
+        with contextlib.ExitStack() as stack:
+            stack.callback(load.end)
             for _ in range(restarts):
                 with Server(program, load.port) as server:
-                    before = load.answered
-                    until = time.monotonic() + 5
-                    while load.answered < before + 1_000:
-                        assert time.monotonic() < until, "the clients are not answered"
+                    count = load.answered
+                    deadline = time.monotonic() + 5
+                    while load.answered < count + 1_000:
+                        assert time.monotonic() < deadline, "the clients are not answered"
                         time.sleep(0.01)
                     time.sleep(random.random() * 0.1)
                     server.get(signal.SIGTERM)
@@ -203,11 +203,11 @@ def main():
     arguments.add_argument("program")
     full = "MOTET_FULL_COUNTS" in os.environ or os.environ.get("MOTET_TEST_SCALE") == "full"
     arguments.add_argument("--restarts", type=int, default=100 if full else 5)
-    given = arguments.parse_args()
-    answers_lines(given.program)
-    answers_what_has_arrived(given.program)
-    waits_for_nobody_for_long(given.program)
-    restarts_under_load(given.program, given.restarts)
+    options = arguments.parse_args()
+    answers_lines(options.program)
+    answers_what_has_arrived(options.program)
+    waits_for_nobody_for_long(options.program)
+    restarts_under_load(options.program, options.restarts)
 
 
 if __name__ == "__main__":

@@ -35,9 +35,9 @@ def main():
         sys.exit(__doc__)
     root = pathlib.Path(sys.argv[1])
     pages = [*root.glob("*.md"), *root.glob("docs/*.md"), *root.glob("examples/**/*.md"), *root.glob("runtime/*/README.md")]
-    found = [f"{page.relative_to(root)}: {link}" for page in pages for link in broken(page)]
-    print(*found, sep="\n")
-    sys.exit(1 if found or not pages else 0)
+    complaints = [f"{page.relative_to(root)}: {link}" for page in pages for link in broken(page)]
+    print(*complaints, sep="\n")
+    sys.exit(1 if complaints or not pages else 0)
 
 
 if __name__ == "__main__":

@@ -32,14 +32,14 @@ def tests_in(folder):
 def problems(root):
     tests = root / "tests"
     text = (tests / "README.md").read_text()
-    named = named_in(text)
+    names_by_folder = named_in(text)
     for folder in sorted(path for path in tests.iterdir() if path.is_dir()):
-        there, names = tests_in(folder), named.get(folder.name, [])
-        for test in there:
+        stems, names = tests_in(folder), names_by_folder.get(folder.name, [])
+        for test in stems:
             if not any(fnmatch.fnmatch(test, name) for name in names):
                 yield f"tests/README.md: the row of {folder.name} does not name {test}"
         for name in names:
-            if not fnmatch.filter(there, name):
+            if not fnmatch.filter(stems, name):
                 yield f"tests/README.md: {folder.name} has no test {name}"
     for test in sorted(path.name for path in tests.glob("*_test.py")):
         if f"`{test}`" not in text:
@@ -48,13 +48,13 @@ def problems(root):
 
 def names_of_code(root):
     """Every identifier of the library's headers and backends, and the stems of its sources."""
-    found = {"backtrace", "fork"}  # of the C library
+    words = {"backtrace", "fork"}  # of the C library
     for path in [*(root / "runtime").rglob("*.?pp"), *(root / "backends").glob("*.?pp")]:
-        found.add(path.stem)
+        words.add(path.stem)
         if path.suffix == ".hpp" or path.parent.name == "backends":
             code = re.sub(r'"(?:\\.|[^"\\\n])*"', "", re.sub(r"//[^\n]*", "", path.read_text()))
-            found |= set(re.findall(r"[A-Za-z_]\w+", code))
-    return found
+            words |= set(re.findall(r"[A-Za-z_]\w+", code))
+    return words
 
 
 def anonymous_titles(root):
@@ -70,9 +70,9 @@ def main():
     if len(sys.argv) != 2:
         sys.exit(__doc__)
     root = pathlib.Path(sys.argv[1]).resolve()
-    found = [*problems(root), *anonymous_titles(root)]
-    print(*found, sep="\n")
-    sys.exit(1 if found else 0)
+    complaints = [*problems(root), *anonymous_titles(root)]
+    print(*complaints, sep="\n")
+    sys.exit(1 if complaints else 0)
 
 
 if __name__ == "__main__":

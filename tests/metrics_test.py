@@ -25,8 +25,8 @@ SAMPLE = re.compile(r'([a-z_]+)\{([^}]*)\} (\S+)')
 def fetched(peer):
     peer.settimeout(PATIENCE)
     peer.sendall(b"GET /metrics HTTP/1.1\r\nHost: here\r\n\r\n")
-    got = b"".join(iter(lambda: peer.recv(65_536), b"")).decode()
-    head, _, text = got.partition("\r\n\r\n")
+    answer = b"".join(iter(lambda: peer.recv(65_536), b"")).decode()
+    head, _, text = answer.partition("\r\n\r\n")
     assert head.startswith("HTTP/1.1 200 OK\r\n"), head
     assert f"Content-Length: {len(text)}" in head, (head, len(text))
     return text
@@ -34,27 +34,27 @@ def fetched(peer):
 
 def samples(text):
     """{(name, labels): number}, each of which stands there once."""
-    found = {}
+    values = {}
     for line in text.splitlines():
         if line.startswith("#"):
             continue
         match = SAMPLE.fullmatch(line)
         assert match, line
         key = match[1], match[2]
-        assert key not in found, line
-        found[key] = float(match[3])
-    return found
+        assert key not in values, line
+        values[key] = float(match[3])
+    return values
 
 
-def of_all(found, name):
-    return [number for (each, _), number in found.items() if each == name]
+def of_all(values, name):
+    return [number for (label, _), number in values.items() if label == name]
 
 
 def can_be_read(text):
     if (promtool := shutil.which("promtool")) is not None:
-        said = subprocess.run([promtool, "check", "metrics"], input=text, text=True,
-                              capture_output=True, timeout=PATIENCE)
-        assert said.returncode == 0, (said.stdout, said.stderr, text)
+        result = subprocess.run([promtool, "check", "metrics"], input=text, text=True,
+                                capture_output=True, timeout=PATIENCE)
+        assert result.returncode == 0, (result.stdout, result.stderr, text)
 
 
 def over_tcp(program):
@@ -63,22 +63,22 @@ def over_tcp(program):
             with socket.create_connection(("127.0.0.1", server.port), timeout=PATIENCE) as peer:
                 return fetched(peer)
 
-        before = samples(ask())
+        old = samples(ask())
         end = time.monotonic() + PATIENCE
         while time.monotonic() < end:
             text = ask()
-            after = samples(text)
-            if any(of_all(after, "motet_queue_delay_seconds_count")):
+            new = samples(text)
+            if any(of_all(new, "motet_queue_delay_seconds_count")):
                 break
         can_be_read(text)
         # The server's thread, one that works, one that sleeps; and the sum of those that have ended.
-        assert len(of_all(after, "motet_fibers")) == 3, text
-        assert len(of_all(after, "motet_switches_total")) == 4, text
-        assert max(of_all(after, "motet_fibers")) >= 10, text
+        assert len(of_all(new, "motet_fibers")) == 3, text
+        assert len(of_all(new, "motet_switches_total")) == 4, text
+        assert max(of_all(new, "motet_fibers")) >= 10, text
         for name in ("motet_switches_total", "motet_polls_total", "motet_asleep_seconds_total"):
-            assert sum(of_all(after, name)) > sum(of_all(before, name)), (name, text)
-        assert any(of_all(after, "motet_queue_delay_seconds_count")), text
-        assert any('verb="' in labels for _, labels in after), text
+            assert sum(of_all(new, name)) > sum(of_all(old, name)), (name, text)
+        assert any(of_all(new, "motet_queue_delay_seconds_count")), text
+        assert any('verb="' in labels for _, labels in new), text
         server.process.send_signal(signal.SIGTERM)
         _, complaint = server.process.communicate(timeout=PATIENCE)
         assert (server.process.returncode, complaint) == (128 + signal.SIGTERM, ""), complaint

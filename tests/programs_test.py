@@ -35,10 +35,10 @@ def http_hello(program):
         data = "x" * 1_000_000
         assert run("curl", "-sS", "--data-binary", "@-", url + "/echo", give=data) == data
         assert run("curl", "-sS", "-T", "-", "-X", "POST", url + "/echo", give=data) == data  # in chunks
-        said = run("wrk", "-t1", "-c50", "-d1", url + "/")
-        assert "Non-2xx" not in said and "Socket errors" not in said, said
-        said = run("h2load", "--h1", "-n", "2000", "-c", "20", url + "/")
-        assert "2000 succeeded, 0 failed" in said, said
+        output = run("wrk", "-t1", "-c50", "-d1", url + "/")
+        assert "Non-2xx" not in output and "Socket errors" not in output, output
+        output = run("h2load", "--h1", "-n", "2000", "-c", "20", url + "/")
+        assert "2000 succeeded, 0 failed" in output, output
         stop(server)
 
 
@@ -60,10 +60,10 @@ def https_files(program):
             code = ["-o", "/dev/null", "-w", "%{http_code}"]
             assert run(*curl, "--etag-compare", f"{place}/tag", *code, url + "/page.html") == "304"
             assert run(*curl, "--path-as-is", *code, url + "/../own.key") == "404"
-            said = run("wrk", "-t1", "-c20", "-d1", f"https://127.0.0.1:{server.port}/page.html")
-            assert "Non-2xx" not in said and "Socket errors" not in said, said
-            said = run("h2load", "--h1", "-n", "500", "-c", "10", f"https://127.0.0.1:{server.port}/page.html")
-            assert "500 succeeded, 0 failed" in said, said
+            output = run("wrk", "-t1", "-c20", "-d1", f"https://127.0.0.1:{server.port}/page.html")
+            assert "Non-2xx" not in output and "Socket errors" not in output, output
+            output = run("h2load", "--h1", "-n", "500", "-c", "10", f"https://127.0.0.1:{server.port}/page.html")
+            assert "500 succeeded, 0 failed" in output, output
             stop(server)
 
 
@@ -89,27 +89,27 @@ def kv_commands(program):
         assert ask("expire", "gone", "1") == "1"
         time.sleep(1.1)
         assert ask("get", "gone") == ""
-        said = run("redis-benchmark", "-p", str(server.port), "-q", "-n", "20000", "-P", "16", "-c", "20", "-t",
-                   "set,get,incr,lpush,lrange_100")
-        assert said.count("requests per second") >= 4 and "rror" not in said.replace("CONFIG", ""), said
+        output = run("redis-benchmark", "-p", str(server.port), "-q", "-n", "20000", "-P", "16", "-c", "20", "-t",
+                     "set,get,incr,lpush,lrange_100")
+        assert output.count("requests per second") >= 4 and "rror" not in output.replace("CONFIG", ""), output
         for nonsense in (b"GET / HTTP/1.1\r\n\r\n", b"*1\r\n$-1\r\n", b"*99999999\r\n", b"*1\r\n$3\r\nabcXY", b"\0" * 100):
-            with socket.create_connection(("127.0.0.1", server.port)) as one:
-                one.sendall(nonsense)
-                assert b"Protocol error" in one.recv(1000), nonsense
+            with socket.create_connection(("127.0.0.1", server.port)) as connection:
+                connection.sendall(nonsense)
+                assert b"Protocol error" in connection.recv(1000), nonsense
         stop(server)
 
 
 def kv_messages(program):
     with Listening(program, "--port", "0") as server:
-        hears = subprocess.Popen(["redis-cli", "-p", str(server.port), "subscribe", "news"], stdout=subprocess.PIPE,
-                                 text=True)
-        assert [hears.stdout.readline().strip() for _ in range(3)] == ["subscribe", "news", "1"]
+        subscriber = subprocess.Popen(["redis-cli", "-p", str(server.port), "subscribe", "news"], stdout=subprocess.PIPE,
+                                      text=True)
+        assert [subscriber.stdout.readline().strip() for _ in range(3)] == ["subscribe", "news", "1"]
         for index in range(5):
             assert redis(server.port, "publish", "news", f"item {index}") == "1"
-        heard = [hears.stdout.readline().strip() for _ in range(15)]
-        assert heard[2::3] == [f"item {index}" for index in range(5)], heard
-        hears.kill()
-        hears.wait()
+        lines = [subscriber.stdout.readline().strip() for _ in range(15)]
+        assert lines[2::3] == [f"item {index}" for index in range(5)], lines
+        subscriber.kill()
+        subscriber.wait()
         for _ in range(100):
             if redis(server.port, "publish", "news", "nobody") == "0":
                 break
@@ -122,43 +122,43 @@ def kv_survives(program):
     """What was acknowledged before a kill is there afterwards; a killed log ends anywhere."""
     with tempfile.TemporaryDirectory() as name:
         log = f"{name}/log"
-        acknowledged = {}
+        confirmed_values = {}
         for generation in range(4):
             with Listening(program, "--port", "0", "--log", log) as server:
-                for key, value in acknowledged.items():
+                for key, value in confirmed_values.items():
                     assert redis(server.port, "get", key) == value, (generation, key)
-                acknowledged.update(write_until_killed(server, generation))
-            assert acknowledged
+                confirmed_values.update(write_until_killed(server, generation))
+            assert confirmed_values
             with open(log, "ab") as damaged:
                 damaged.write(b"*3\r\n$3\r\nSET\r\n$4\r\nhal"[: random.randrange(20)])
 
 
 def write_until_killed(server, generation):
-    sent, acknowledged = [], {}
+    keys, confirmed_values = [], {}
 
     def write(number):
-        with socket.create_connection(("127.0.0.1", server.port)) as one:
-            answers = one.makefile("rb")
+        with socket.create_connection(("127.0.0.1", server.port)) as connection:
+            answers = connection.makefile("rb")
             for index in range(100_000):
                 key, value = f"k{generation}.{number}.{index}", str(random.random())
                 command = f"*3\r\n$3\r\nSET\r\n${len(key)}\r\n{key}\r\n${len(value)}\r\n{value}\r\n"
                 try:
-                    one.sendall(command.encode())
+                    connection.sendall(command.encode())
                     if answers.readline() != b"+OK\r\n":
                         return
                 except OSError:
                     return
-                acknowledged[key] = value
+                confirmed_values[key] = value
 
     writers = [threading.Thread(target=write, args=(number,)) for number in range(4)]
-    for each in writers:
-        each.start()
+    for writer in writers:
+        writer.start()
     time.sleep(0.1 + random.random() / 10)
     server.process.send_signal(signal.SIGKILL)
-    for each in writers:
-        each.join()
-    some = random.sample(sorted(acknowledged), min(20, len(acknowledged)))
-    return {key: acknowledged[key] for key in some}
+    for writer in writers:
+        writer.join()
+    sample = random.sample(sorted(confirmed_values), min(20, len(confirmed_values)))
+    return {key: confirmed_values[key] for key in sample}
 
 
 def kv_server(program):
@@ -171,20 +171,20 @@ def fetch_many(program, hello):
     with Listening(hello, "--port", "0") as server:
         url = f"http://127.0.0.1:{server.port}"
         addresses = [f"{url}/hello/{index}" for index in range(200)]
-        said = run(program, give="\n".join(addresses))
-        lines = said.splitlines()
-        assert len(lines) == 201 and lines[-1] == "200 of 200", said
-        assert all(line.startswith("200 ") for line in lines[:-1]), said
-        said = run(program, give=f"{url}/none\nhttp://127.0.0.1:1/\nnonsense\n")
-        assert "404 " in said and said.count("failed: ") == 2 and said.endswith("3 of 3\n"), said
+        output = run(program, give="\n".join(addresses))
+        lines = output.splitlines()
+        assert len(lines) == 201 and lines[-1] == "200 of 200", output
+        assert all(line.startswith("200 ") for line in lines[:-1]), output
+        output = run(program, give=f"{url}/none\nhttp://127.0.0.1:1/\nnonsense\n")
+        assert "404 " in output and output.count("failed: ") == 2 and output.endswith("3 of 3\n"), output
     with socket.create_server(("127.0.0.1", 0)) as silent:
-        said = run(program, "--within", "0.2", give=f"http://127.0.0.1:{silent.getsockname()[1]}/\n", expect=1)
-        assert "0 of 1, the time is up" in said, said
+        output = run(program, "--within", "0.2", give=f"http://127.0.0.1:{silent.getsockname()[1]}/\n", expect=1)
+        assert "0 of 1, the time is up" in output, output
 
 
 def reverse_proxy(program, hello):
     with Listening(hello, "--port", "0") as first, Listening(hello, "--port", "0") as second:
-        servers = [f"http://127.0.0.1:{each.port}" for each in (first, second)]
+        servers = [f"http://127.0.0.1:{server.port}" for server in (first, second)]
         with Listening(program, "0", *servers) as proxy:
             url = f"http://127.0.0.1:{proxy.port}"
             for _ in range(4):
@@ -194,8 +194,8 @@ def reverse_proxy(program, hello):
             assert run("curl", "-sS", "-T", "-", "-X", "POST", url + "/echo", give=data) == data
             assert "HTTP/1.1 405" in run("curl", "-sSi", "-X", "DELETE", url + "/")
             assert "Content-Length: 13" in run("curl", "-sSI", url + "/")
-            said = run("wrk", "-t1", "-c20", "-d1", url + "/")
-            assert "Non-2xx" not in said and "Socket errors" not in said, said
+            output = run("wrk", "-t1", "-c20", "-d1", url + "/")
+            assert "Non-2xx" not in output and "Socket errors" not in output, output
             stop(first)
             stop(second)
             assert run("curl", "-sS", "-o", "/dev/null", "-w", "%{http_code}", url + "/") == "502"
@@ -224,18 +224,18 @@ def websocket_chat(program):
                 try:
                     await greedy.recv()
                     raise AssertionError("a message beyond the limit was taken")
-                except websockets.ConnectionClosedError as closed:
-                    assert closed.rcvd.code == 1009, closed
-            others = [await websockets.connect(url) for _ in range(50)]
+                except websockets.ConnectionClosedError as error:
+                    assert error.rcvd.code == 1009, error
+            clients = [await websockets.connect(url) for _ in range(50)]
             await first.send("to all")
-            assert {await each.recv() for each in others} == {"to all"}
+            assert {await client.recv() for client in clients} == {"to all"}
             server.process.send_signal(signal.SIGTERM)
-            for each in others:
+            for client in clients:
                 try:
-                    await asyncio.wait_for(each.recv(), 10)
+                    await asyncio.wait_for(client.recv(), 10)
                     raise AssertionError("the server goes on")
-                except websockets.ConnectionClosedOK as closed:
-                    assert (closed.rcvd.code, closed.rcvd.reason) == (1001, "good night"), closed
+                except websockets.ConnectionClosedOK as error:
+                    assert (error.rcvd.code, error.rcvd.reason) == (1001, "good night"), error
 
     with Listening(program, "--port", "0") as server:
         asyncio.run(asyncio.wait_for(talk(server), 50))
@@ -244,8 +244,8 @@ def websocket_chat(program):
 
 def pg_queries(program):
     """Needs the programs of a PostgreSQL server, which do not run as root."""
-    found = sorted(pathlib.Path("/usr/lib/postgresql").glob("*/bin"))
-    if not found:
+    folders = sorted(pathlib.Path("/usr/lib/postgresql").glob("*/bin"))
+    if not folders:
         print("there is no PostgreSQL")
         sys.exit(77)
     with tempfile.TemporaryDirectory() as name:
@@ -256,18 +256,18 @@ def pg_queries(program):
             place.chmod(0o777)
 
         def server(*command):
-            done = subprocess.run([str(found[-1] / command[0]), *command[1:]], capture_output=True, text=True, timeout=50,
-                                  cwd=name, **as_user)
-            assert done.returncode == 0, done
+            result = subprocess.run([str(folders[-1] / command[0]), *command[1:]], capture_output=True, text=True, timeout=50,
+                                    cwd=name, **as_user)
+            assert result.returncode == 0, result
 
         server("initdb", "-D", f"{name}/data", "-A", "trust", "-U", "tester", "--no-sync")
         server("pg_ctl", "-D", f"{name}/data", "-w", "-l", f"{name}/log", "-o",
                f"-c listen_addresses='' -k {name} -c fsync=off", "start")
         try:
-            said = run(program, f"host={name} user=tester dbname=postgres")
-            assert "sum 1275" in said and "cancelled, and the server still runs 0" in said, said
-            took = int(said.split("connections: ")[1].split()[0])
-            assert 250 <= took < 2500, said
+            output = run(program, f"host={name} user=tester dbname=postgres")
+            assert "sum 1275" in output and "cancelled, and the server still runs 0" in output, output
+            duration = int(output.split("connections: ")[1].split()[0])
+            assert 250 <= duration < 2500, output
         finally:
             server("pg_ctl", "-D", f"{name}/data", "-m", "immediate", "stop")
 

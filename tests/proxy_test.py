@@ -35,10 +35,10 @@ class Proxy(Listening):
         return socket.create_connection(("127.0.0.1", self.port), timeout=8)
 
     def ends(self, status, *complaints):
-        _, said = self.process.communicate(timeout=8)
-        assert self.process.returncode == status, (self.process.returncode, said)
-        assert len(said.splitlines()) == len(complaints), said
-        assert all(each in said for each in complaints), said
+        _, output = self.process.communicate(timeout=8)
+        assert self.process.returncode == status, (self.process.returncode, output)
+        assert len(output.splitlines()) == len(complaints), output
+        assert all(complaint in output for complaint in complaints), output
 
 
 class Quiet(http.server.SimpleHTTPRequestHandler):
@@ -95,12 +95,12 @@ def serves_files(program, folder):
 
 
 def passes_half_closes_on(program, _):
-    said = os.urandom(1_000_000)
+    data = os.urandom(1_000_000)
     with upstream(answer_backwards) as port, Proxy(program, "127.0.0.1", port) as proxy:
         if shutil.which("socat") is not None:
-            heard = subprocess.run(["socat", "-t8", "-", f"TCP:127.0.0.1:{proxy.port}"],
-                                   input=said, capture_output=True, timeout=9, check=True)
-            assert heard.stdout == said[::-1]
+            result = subprocess.run(["socat", "-t8", "-", f"TCP:127.0.0.1:{proxy.port}"],
+                                    input=data, capture_output=True, timeout=9, check=True)
+            assert result.stdout == data[::-1]
         with proxy.client() as peer:
             peer.sendall(b"abc")
             peer.shutdown(socket.SHUT_WR)
@@ -110,18 +110,18 @@ def passes_half_closes_on(program, _):
 
 
 def goes_on_without_an_upstream(program, _):
-    with socket.socket() as absent:
-        absent.bind(("127.0.0.1", 0))  # nobody else takes the port, and nobody listens
-        port = absent.getsockname()[1]
+    with socket.socket() as server:
+        server.bind(("127.0.0.1", 0))  # nobody else takes the port, and nobody listens
+        port = server.getsockname()[1]
         with Proxy(program, "127.0.0.1", port) as proxy:
             for _ in range(2):
                 with proxy.client() as peer:
                     assert peer.recv(1) == b""
-            absent.listen()
+            server.listen()
             with proxy.client() as peer:
                 peer.sendall(b"abc")
                 peer.shutdown(socket.SHUT_WR)
-                answer_backwards(absent.accept()[0])
+                answer_backwards(server.accept()[0])
                 assert all_of(peer) == b"cba"
             proxy.process.send_signal(signal.SIGTERM)
             refused = f"connect to 127.0.0.1 (127.0.0.1:{port}): Connection refused"
@@ -134,8 +134,8 @@ def drains(program, _):
             peer.sendall(b"abc")
             assert peer.recv(3) == b"abc"
             proxy.process.send_signal(signal.SIGTERM)
-            until = time.monotonic() + 2
-            while time.monotonic() < until:
+            deadline = time.monotonic() + 2
+            while time.monotonic() < deadline:
                 try:
                     proxy.client().close()
                 except (ConnectionRefusedError, ConnectionResetError):
@@ -143,14 +143,14 @@ def drains(program, _):
                 time.sleep(0.005)  # each is a connection that the proxy takes and must end
             else:
                 raise AssertionError("a proxy that ends takes connections")
-            said = os.urandom(1_000_000)
-            threading.Thread(target=peer.sendall, args=(said,)).start()
-            heard = bytearray()
-            while len(heard) < len(said):
+            data = os.urandom(1_000_000)
+            threading.Thread(target=peer.sendall, args=(data,)).start()
+            answer = bytearray()
+            while len(answer) < len(data):
                 piece = peer.recv(65_536)
                 assert piece, "the connection ended early"
-                heard += piece
-            assert heard == said
+                answer += piece
+            assert answer == data
             peer.shutdown(socket.SHUT_WR)
             assert all_of(peer) == b""
         proxy.ends(128 + signal.SIGTERM)
@@ -197,9 +197,9 @@ def says_what_is_wrong(program, _):
                         (["65536", "localhost", "80"], "65536"),
                         (["0", "localhost", "0"], "'0' is no number"),
                         (["0", "localhost", "80", "soon"], "soon")):
-        run = subprocess.run([program, *words], capture_output=True, text=True, timeout=5,
-                             check=False)
-        assert run.returncode == 1 and text in run.stderr, run
+        process = subprocess.run([program, *words], capture_output=True, text=True, timeout=5,
+                                 check=False)
+        assert process.returncode == 1 and text in process.stderr, process
 
 
 def main():
@@ -210,8 +210,8 @@ def main():
                   cuts_who_does_not_end, cuts_who_is_idle, says_what_is_wrong)
         # At the same time, because some of them wait for seconds.
         with concurrent.futures.ThreadPoolExecutor(len(checks)) as pool:
-            for done in [pool.submit(each, sys.argv[1], pathlib.Path(name)) for each in checks]:
-                done.result()
+            for future in [pool.submit(check, sys.argv[1], pathlib.Path(name)) for check in checks]:
+                future.result()
 
 
 if __name__ == "__main__":

@@ -54,13 +54,13 @@ def pieces(path):
             yield "code", character
 
 
-def behind(text, opening, closing):
+def behind(text, opener, closer):
     """What follows the brackets that begin in `text`."""
     depth = 0
-    for at, character in enumerate(text):
-        depth += (character == opening) - (character == closing and text[at - 1] != "-")
-        if character == closing and depth == 0:
-            return text[at + 1:].strip()
+    for index, character in enumerate(text):
+        depth += (character == opener) - (character == closer and text[index - 1] != "-")
+        if character == closer and depth == 0:
+            return text[index + 1:].strip()
     return ""
 
 
@@ -85,11 +85,11 @@ def name_of_function(declaration):
         return None
     if re.search(r"=\s*delete|operator=\s*\(", text):
         return None
-    found = re.search(r"(operator\s*\(\)|operator\s*[^\s\w(]+|~?\w+)\s*\(", text)
-    if not found or "=" in text[:found.start()]:
+    match = re.search(r"(operator\s*\(\)|operator\s*[^\s\w(]+|~?\w+)\s*\(", text)
+    if not match or "=" in text[:match.start()]:
         return None
-    name = found.group(1).replace(" ", "")
-    copies = re.match(rf"(const )?{re.escape(name)}\s*&", text[found.end():])
+    name = match.group(1).replace(" ", "")
+    copies = re.match(rf"(const )?{re.escape(name)}\s*&", text[match.end():])
     return None if copies else name
 
 
@@ -113,7 +113,7 @@ class Reader:
         self.clear()
         if name is None or self.comment is None:
             return None
-        if any(seen != "public" for _, seen in self.scopes):
+        if any(access != "public" for _, access in self.scopes):
             return None
         return "::".join([scope for scope, _ in self.scopes if scope] + [name])
 
@@ -125,8 +125,8 @@ class Reader:
         if not space and not kind:
             return False
         if space:
-            hidden = space.group(1) in ("motet", "MOTET_ABI", "detail", "compat")
-            self.scopes.append(["" if hidden else space.group(1), "public"])
+            is_wrapper = space.group(1) in ("motet", "MOTET_ABI", "detail", "compat")
+            self.scopes.append(["" if is_wrapper else space.group(1), "public"])
         else:
             name = re.sub(r"^basic_", "", kind.group(2))
             self.scopes.append([name, "private" if kind.group(1) == "class" else "public"])
@@ -138,20 +138,20 @@ class Reader:
         """Names and comments. A comment serves the declarations up to the next gap, and the
         definitions of the same name."""
         skipped = 0  # braces of a body that are open
-        for kind, what in pieces(self.path):
+        for kind, piece in pieces(self.path):
             if kind == "code" and skipped > 0:
-                skipped += (what == "{") - (what == "}")
+                skipped += (piece == "{") - (piece == "}")
             elif kind == "comment" and skipped == 0:
-                self.comment, self.last = what, None
+                self.comment, self.last = piece, None
             elif kind == "gap" and skipped == 0 and not self.text.strip():
                 self.comment = None
-            elif kind == "code" and what == ":" and self.text.strip() in ("public", "private",
+            elif kind == "code" and piece == ":" and self.text.strip() in ("public", "private",
                                                                          "protected"):
                 self.scopes[-1][1] = self.text.strip()
                 self.clear()
-            elif kind == "code" and what == "{" and self.parentheses > 0:
+            elif kind == "code" and piece == "{" and self.parentheses > 0:
                 skipped = 1
-            elif kind == "code" and what == "{":
+            elif kind == "code" and piece == "{":
                 if self.enter():
                     continue
                 if re.search(r"\)[^{]*:\s.*\w$", self.text) and "::" not in self.text[-9:]:
@@ -159,16 +159,16 @@ class Reader:
                     continue
                 yield from self.told(self.declared(), body=True)
                 skipped = 1
-            elif kind == "code" and what == "}":
+            elif kind == "code" and piece == "}":
                 if self.scopes:
                     self.scopes.pop()
                 self.clear()
                 self.comment = None
-            elif kind == "code" and what == ";" and self.parentheses == 0:
+            elif kind == "code" and piece == ";" and self.parentheses == 0:
                 yield from self.told(self.declared(), body=False)
             elif kind == "code":
-                self.parentheses += (what == "(") - (what == ")")
-                self.text += what
+                self.parentheses += (piece == "(") - (piece == ")")
+                self.text += piece
 
     def told(self, name, body):
         if name is None:
@@ -179,9 +179,9 @@ class Reader:
 
 
 def is_switchpoint(comment):
-    said = re.search(r"(?:^|\n|\. )Switchpoint.*", comment)
-    return said is not None and "nothing interrupts it" not in " ".join(
-        comment[said.start():].split("Throws:")[0].split())
+    match = re.search(r"(?:^|\n|\. )Switchpoint.*", comment)
+    return match is not None and "nothing interrupts it" not in " ".join(
+        comment[match.start():].split("Throws:")[0].split())
 
 
 def public_name(name):
@@ -195,23 +195,23 @@ def main():
     root = pathlib.Path(sys.argv[1])
     headers = [path for folder in ("runtime/include", "runtime/boost_fiber/include")
                for path in sorted((root / folder).rglob("*.hpp")) if "detail" not in path.relative_to(root).parts]
-    promised = {}
+    header_by_name = {}
     for header in headers:
         for name, comment in Reader(header).functions():
             if is_switchpoint(comment):
-                promised[public_name(name)] = header.relative_to(root)
+                header_by_name[public_name(name)] = header.relative_to(root)
     rows = set()
     for table in sorted((root / "tests/cancellation").glob("endless_*_test.cpp")):
         for name in re.findall(r'^\s*\{"([^"]+)",', table.read_text(), re.MULTILINE):
             rows.add(name.split(",")[0])
     problems = [f"{header}: {name} is a switchpoint, and no table of endless loops has it"
-                for name, header in sorted(promised.items())
+                for name, header in sorted(header_by_name.items())
                 if name not in rows and name not in EXEMPT]
     problems += [f"EXEMPT: no switchpoint is called {name}" for name in EXEMPT
-                 if name not in promised]
+                 if name not in header_by_name]
     problems += [f"EXEMPT: {name} has a row" for name in EXEMPT if name in rows]
     print(*problems, sep="\n")
-    sys.exit(1 if problems or len(promised) < 100 else 0)
+    sys.exit(1 if problems or len(header_by_name) < 100 else 0)
 
 
 if __name__ == "__main__":

@@ -25,16 +25,16 @@ class Follower:
     def wrote(self):
         return os.pread(self.output.fileno(), 10_000_000, 0)
 
-    def shows(self, wanted):
+    def shows(self, expectation):
         limit = time.monotonic() + 10
-        while self.wrote() != wanted:
-            assert time.monotonic() < limit, (self.wrote()[-100:], wanted[-100:])
+        while self.wrote() != expectation:
+            assert time.monotonic() < limit, (self.wrote()[-100:], expectation[-100:])
             time.sleep(0.005)
 
     def has_watch(self):
-        for each in pathlib.Path(f"/proc/{self.process.pid}/fdinfo").iterdir():
+        for entry in pathlib.Path(f"/proc/{self.process.pid}/fdinfo").iterdir():
             with contextlib.suppress(FileNotFoundError):  # it may be closed meanwhile
-                if b"inotify wd:" in each.read_bytes():
+                if b"inotify wd:" in entry.read_bytes():
                     return True
         return False
 
@@ -55,14 +55,14 @@ def follows(program, folder):
     follower = Follower(program, log)
     world = Follower("tail", "-n", "+1", "-s", "0.01", "-F", log)
     time.sleep(0.1)
-    wanted = b""
+    expectation = b""
     before_world = 0  # bytes of that, which the other program has not seen
 
-    def shows(more):
-        nonlocal wanted
-        wanted += more
-        follower.shows(wanted)
-        world.shows(wanted[before_world:])
+    def shows(text):
+        nonlocal expectation
+        expectation += text
+        follower.shows(expectation)
+        world.shows(expectation[before_world:])
 
     log.write_bytes(b"begin\n")
     shows(b"begin\n")
@@ -76,11 +76,11 @@ def follows(program, folder):
         log.rename(folder / "log.1")
         writer.write(b"to the old file\n")
         log.write_bytes(b"new\n")
-        wanted += b"to the old file\nnew\n"
-        follower.shows(wanted)
+        expectation += b"to the old file\nnew\n"
+        follower.shows(expectation)
     world = Follower("tail", "-n", "+1", "-s", "0.01", "-F", log)
     time.sleep(0.1)
-    before_world = len(wanted) - len(b"new\n")
+    before_world = len(expectation) - len(b"new\n")
     shows(b"")
     os.truncate(log, 0)
     time.sleep(0.1)  # the world looks at times only
@@ -90,10 +90,10 @@ def follows(program, folder):
     log.unlink()
     log.write_bytes(b"again\n")
     shows(b"again\n")
-    big = os.urandom(1_000_000)
+    data = os.urandom(1_000_000)
     with log.open("ab") as writer:
-        writer.write(big)
-    shows(big)
+        writer.write(data)
+    shows(data)
     assert follower.ended(signal.SIGTERM) == (143, b"")
     world.ended(signal.SIGTERM)
 

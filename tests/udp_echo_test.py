@@ -33,35 +33,35 @@ def client(port):
 def answers_socat(port):
     if shutil.which("socat") is None:
         return
-    said = os.urandom(1000)
-    heard = subprocess.run(["socat", "-t1", "-", f"UDP:127.0.0.1:{port}"], input=said,
-                           capture_output=True, timeout=5, check=True)
-    assert heard.stdout == said, heard
+    data = os.urandom(1000)
+    result = subprocess.run(["socat", "-t1", "-", f"UDP:127.0.0.1:{port}"], input=data,
+                            capture_output=True, timeout=5, check=True)
+    assert result.stdout == data, result
 
 
 def answers_each_size(port):
     with client(port) as peer:
         for size in (1, 0, 1_472, 1_473, LARGEST, 0, 9_000):
-            said = os.urandom(size)
-            peer.send(said)
-            assert peer.recv(LARGEST + 1) == said, size
+            data = os.urandom(size)
+            peer.send(data)
+            assert peer.recv(LARGEST + 1) == data, size
 
 
-def answers_each_sender(port, senders=10, each=15):
+def answers_each_sender(port, senders=10, count=15):
     """More than one batch, and fewer than a socket has room for: about 270, whatever their size."""
     peers = [client(port) for _ in range(senders)]
-    for number in range(each):
+    for number in range(count):
         for name, peer in enumerate(peers):
             peer.send(b"%d of %d" % (number, name))
     for name, peer in enumerate(peers):
-        assert [peer.recv(100) for _ in range(each)] == [b"%d of %d" % (number, name)
-                                                         for number in range(each)]
+        assert [peer.recv(100) for _ in range(count)] == [b"%d of %d" % (number, name)
+                                                          for number in range(count)]
         peer.close()
 
 
 def survives_a_sender_that_is_gone(port):
-    with client(port) as gone:
-        gone.send(b"nobody waits for the answer")
+    with client(port) as socket_:
+        socket_.send(b"nobody waits for the answer")
     with client(port) as peer:
         peer.send(b"still there?")
         assert peer.recv(100) == b"still there?"
@@ -82,8 +82,8 @@ def answers_what_has_come_and_ends(server, port, number):
 
 
 def refuses(program, *arguments, status, text):
-    run = subprocess.run([program, *arguments], capture_output=True, text=True, timeout=5)
-    assert run.returncode == status and text in run.stderr, (arguments, run)
+    process = subprocess.run([program, *arguments], capture_output=True, text=True, timeout=5)
+    assert process.returncode == status and text in process.stderr, (arguments, process)
 
 
 def main():

@@ -33,11 +33,11 @@ class Receiver:
         self.process.kill()
         self.process.wait()
 
-    def ends(self, status, out=b"", complaint=b""):
-        found, said = self.process.communicate(timeout=5)
-        assert self.process.returncode == status, (self.process.returncode, said)
-        assert found == out, (len(found), len(out))
-        assert complaint in said and (complaint or not said), said
+    def ends(self, status, output=b"", complaint=b""):
+        stdout, stderr = self.process.communicate(timeout=5)
+        assert self.process.returncode == status, (self.process.returncode, stderr)
+        assert stdout == output, (len(stdout), len(output))
+        assert complaint in stderr and (complaint or not stderr), stderr
         assert not os.path.exists(self.path), "the path outlives the receiver"
 
 
@@ -51,8 +51,8 @@ def passes_files(program, folder):
         content = os.urandom(size)
         (folder / "file").write_bytes(content)
         with Receiver(program, folder / "socket") as receiver:
-            sent = send(program, receiver.path, folder / "file")
-            assert sent.returncode == 0 and sent.stderr == b"", sent
+            result = send(program, receiver.path, folder / "file")
+            assert result.returncode == 0 and result.stderr == b"", result
             receiver.ends(0, content)
 
 
@@ -102,16 +102,16 @@ def says_what_is_wrong(program, folder):
         second = subprocess.run([program, "receive", receiver.path], capture_output=True,
                                 timeout=5, check=False)
         assert second.returncode == 1 and receiver.path.encode() in second.stderr, second
-        sent = send(program, receiver.path, folder / "missing")
-        assert sent.returncode == 1 and b"missing" in sent.stderr, sent
-        sent = send(program, receiver.path, folder)  # can be opened, but not be read
-        assert sent.returncode == 0, sent
+        result = send(program, receiver.path, folder / "missing")
+        assert result.returncode == 1 and b"missing" in result.stderr, result
+        result = send(program, receiver.path, folder)  # can be opened, but not be read
+        assert result.returncode == 0, result
         receiver.ends(1, complaint=b"directory")
-    sent = send(program, folder / "nobody", "/dev/null")
-    assert sent.returncode == 1 and b"nobody" in sent.stderr, sent
+    result = send(program, folder / "nobody", "/dev/null")
+    assert result.returncode == 1 and b"nobody" in result.stderr, result
     for words in ([], ["receive"], ["send", "socket"], ["give", "socket", "file"]):
-        run = subprocess.run([program, *words], capture_output=True, timeout=5, check=False)
-        assert run.returncode == 2 and b"usage" in run.stderr, run
+        process = subprocess.run([program, *words], capture_output=True, timeout=5, check=False)
+        assert process.returncode == 2 and b"usage" in process.stderr, process
 
 
 def leaves_no_path_behind(program, folder):

@@ -13,8 +13,8 @@ import sys
 
 
 def found_in(path, pattern):
-    found = re.search(pattern, path.read_text(), re.MULTILINE)
-    return ".".join(found.groups()) if found else None
+    match = re.search(pattern, path.read_text(), re.MULTILINE)
+    return ".".join(match.groups()) if match else None
 
 
 def versions(root):
@@ -60,15 +60,15 @@ def main():
     if len(sys.argv) != 2:
         sys.exit(__doc__)
     root = pathlib.Path(sys.argv[1])
-    wanted = (root / "VERSION").read_text().strip()
-    wrong = [f"{place} says {said}, and VERSION {wanted}" for place, said in versions(root) if said != wanted]
-    said = dict(sonames(root))
-    if len(set(said.values())) != 1 or None in said.values():
-        wrong.append(f"the soname is not the same everywhere: {said}")
-    wrong += [f"{path.relative_to(root)} is not in a sources.txt once" for path in left_out(root)]
-    for each in wrong:
-        print(each)
-    sys.exit(1 if wrong else 0)
+    version = (root / "VERSION").read_text().strip()
+    complaints = [f"{place} says {text}, and VERSION {version}" for place, text in versions(root) if text != version]
+    names = dict(sonames(root))
+    if len(set(names.values())) != 1 or None in names.values():
+        complaints.append(f"the soname is not the same everywhere: {names}")
+    complaints += [f"{path.relative_to(root)} is not in a sources.txt once" for path in left_out(root)]
+    for line in complaints:
+        print(line)
+    sys.exit(1 if complaints else 0)
 
 
 if __name__ == "__main__":

@@ -26,22 +26,22 @@ import motet_fibers  # noqa: E402
 class Memory:
     """Of the process or core file that gdb looks at."""
 
-    def bytes(self, at, size):
+    def bytes(self, address, size):
         try:
-            return bytes(gdb.selected_inferior().read_memory(at, size))
+            return bytes(gdb.selected_inferior().read_memory(address, size))
         except gdb.error as problem:
             raise motet_fibers.Unreadable(str(problem)) from None
 
-    def text(self, at):
-        return gdb.Value(at).cast(gdb.lookup_type("char").pointer()).string(errors="replace") if at else ""
+    def text(self, address):
+        return gdb.Value(address).cast(gdb.lookup_type("char").pointer()).string(errors="replace") if address else ""
 
-    def symbol(self, at):
-        return gdb.execute(f"info symbol {at}", to_string=True)
+    def symbol(self, address):
+        return gdb.execute(f"info symbol {address}", to_string=True)
 
 
 def copies_of_motet():
-    found = gdb.execute(f"info variables -q {motet_fibers.PAGE}$", to_string=True)
-    names = set(re.findall(rf"(motet::\w+::detail::{motet_fibers.PAGE})\b", found))
+    symbols = gdb.execute(f"info variables -q {motet_fibers.PAGE}$", to_string=True)
+    names = set(re.findall(rf"(motet::\w+::detail::{motet_fibers.PAGE})\b", symbols))
     if not names:
         raise gdb.GdbError("this program does not use motet")
     for name in sorted(names):
@@ -73,10 +73,10 @@ class Disguise(gdb.unwinder.Unwinder):
             sp = gdb.Value(self.registers["rsp"] - 16)  # below all that follow
             pc = frame.read_register("rip")
 
-        made = frame.create_unwind_info(Identity())
+        unwind_info = frame.create_unwind_info(Identity())
         for name, value in self.registers.items():
-            made.add_saved_register(name, gdb.Value(value).cast(self.word))
-        return made
+            unwind_info.add_saved_register(name, gdb.Value(value).cast(self.word))
+        return unwind_info
 
     @contextlib.contextmanager
     def as_fiber(self, registers):
@@ -98,8 +98,8 @@ gdb.unwinder.register_unwinder(None, disguise, replace=True)
 @contextlib.contextmanager
 def on_thread(number):
     """Selects the thread with this number in the kernel, for a while."""
-    before = gdb.selected_thread()
-    home = [each for each in gdb.selected_inferior().threads() if each.ptid[1] == number]
+    previous_thread = gdb.selected_thread()
+    home = [thread for thread in gdb.selected_inferior().threads() if thread.ptid[1] == number]
     if not home:
         raise gdb.GdbError(f"thread {number} is not there")
     home[0].switch()
@@ -107,16 +107,16 @@ def on_thread(number):
     try:
         yield
     finally:
-        if before is not None and before.is_valid():
-            before.switch()
+        if previous_thread is not None and previous_thread.is_valid():
+            previous_thread.switch()
 
 
 def execute(command):
     """Leaves out the thread's own frame, which stands before the fiber's."""
     if command.split()[0] in ("bt", "backtrace", "where"):
         text = gdb.execute(command, to_string=True)
-        at = text.find("\n#1 ")
-        gdb.write(text[at + 1:] if at >= 0 else text)
+        end = text.find("\n#1 ")
+        gdb.write(text[end + 1:] if end >= 0 else text)
         return
     gdb.newest_frame().older().select()
     gdb.execute(command)
@@ -159,16 +159,16 @@ fiber apply all COMMAND: runs it in those of each fiber."""
 
     def invoke(self, argument, from_tty):
         every = re.fullmatch(r"\s*apply\s+all\s+(\S.*)", argument)
-        one = re.fullmatch(r"\s*(\d+)\s+(\S.*)", argument)
+        match = re.fullmatch(r"\s*(\d+)\s+(\S.*)", argument)
         if every:
             for fiber in list(all_fibers()):
                 gdb.write(f"\n{fiber.label()} {fiber.state()}{fiber.wait()}\n")
                 execute_in(fiber, every[1])
-        elif one:
-            chosen = [fiber for fiber in all_fibers() if fiber.number == int(one[1])]
-            if not chosen:
-                raise gdb.GdbError(f"there is no fiber {one[1]}: fibers lists those that there are")
-            execute_in(chosen[0], one[2])
+        elif match:
+            fibers = [fiber for fiber in all_fibers() if fiber.number == int(match[1])]
+            if not fibers:
+                raise gdb.GdbError(f"there is no fiber {match[1]}: fibers lists those that there are")
+            execute_in(fibers[0], match[2])
         else:
             raise gdb.GdbError("usage: fiber N COMMAND, or fiber apply all COMMAND")
 

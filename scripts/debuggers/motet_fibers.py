@@ -8,7 +8,7 @@ import struct
 # A library has one for each copy of it: motet::abi_0::detail::motet_debugger_page.
 PAGE = "motet_debugger_page"
 MOST_FIELDS = 64
-FIELDS = ("roster", "place.thread", "place.runtime", "place.next", "thread.running", "thread.fibers", "block.size",
+FIELDS = ("roster", "entry.thread", "entry.runtime", "entry.next", "thread.running", "thread.fibers", "block.size",
           "block.links", "id", "state", "wait", "named", "site.file", "site.line", "stack_pointer", "resume_at", "frame",
           "base", "wait.description", "wait.subject", "wait.target", "wait.kind", "slab.size", "slab.first",
           "slab.blocks", "slab.cold_size", "cold.name")
@@ -36,33 +36,33 @@ class Motet:
         words = struct.unpack(f"<{count}Q", memory.bytes(page + 8, 8 * count))
         self.at = dict(zip(FIELDS, words))
 
-    def word(self, at):
-        return struct.unpack("<Q", self.memory.bytes(at, 8))[0]
+    def word(self, address):
+        return struct.unpack("<Q", self.memory.bytes(address, 8))[0]
 
-    def text(self, at):
+    def text(self, address):
         """A literal, of which many fibers have the same."""
-        if at not in self.texts:
-            self.texts[at] = self.memory.text(at)
-        return self.texts[at]
+        if address not in self.texts:
+            self.texts[address] = self.memory.text(address)
+        return self.texts[address]
 
     def threads(self):
         """The kernel's number and the runtime of each thread."""
         place = self.word(self.at["roster"]) if self.at else 0
         while place:
-            number = struct.unpack("<i", self.memory.bytes(place + self.at["place.thread"], 4))[0]
-            runtime = self.word(place + self.at["place.runtime"])
+            number = struct.unpack("<i", self.memory.bytes(place + self.at["entry.thread"], 4))[0]
+            runtime = self.word(place + self.at["entry.runtime"])
             if number and runtime:
                 yield number, runtime
-            place = self.word(place + self.at["place.next"])
+            place = self.word(place + self.at["entry.next"])
 
     def fibers(self):
         for thread, runtime in self.threads():
-            running = self.word(runtime + self.at["thread.running"])
+            running_block = self.word(runtime + self.at["thread.running"])
             ends = runtime + self.at["thread.fibers"]
             link = self.word(ends + 8)  # a link is the one before and the one after
             while link != ends:
                 fiber = Fiber(self, link - self.at["block.links"], thread)
-                fiber.runs = fiber.at == running
+                fiber.runs = fiber.at == running_block
                 yield fiber
                 link = self.word(link + 8)
 
@@ -81,9 +81,9 @@ class Fiber:
     """As it was when its block was read. `runs`: its registers are its thread's, also when it waits, but
     polls itself."""
 
-    def __init__(self, motet, at, thread=0):
-        self.motet, self.at, self.thread, self.runs = motet, at, thread, False
-        self.block = motet.memory.bytes(at, motet.at["block.size"])
+    def __init__(self, motet, address, thread=0):
+        self.motet, self.at, self.thread, self.runs = motet, address, thread, False
+        self.block = motet.memory.bytes(address, motet.at["block.size"])
         self.number = self.word("id")
 
     def word(self, field):
@@ -101,24 +101,24 @@ class Fiber:
         return STATES[number] if number < len(STATES) else "?"
 
     def wait(self):
-        at, wait = self.motet.at, self.word("wait")
+        offsets, wait = self.motet.at, self.word("wait")
         if self.state() != "waiting" or not wait:
             return ""
-        read = self.motet.memory
-        text = ": " + self.motet.text(self.motet.word(wait + at["wait.description"]))
-        subject = struct.unpack("<q", read.bytes(wait + at["wait.subject"], 8))[0]
-        kind = read.bytes(wait + at["wait.kind"], 1)[0]
+        memory = self.motet.memory
+        text = ": " + self.motet.text(self.motet.word(wait + offsets["wait.description"]))
+        subject = struct.unpack("<q", memory.bytes(wait + offsets["wait.subject"], 8))[0]
+        kind = memory.bytes(wait + offsets["wait.kind"], 1)[0]
         if kind in (OBJECT, LOCK):
             text += f" {subject & (2**64 - 1):#x}"
         elif subject >= 0:
             text += f" {subject}"
-        target = self.motet.word(wait + at["wait.target"])
+        target = self.motet.word(wait + offsets["wait.target"])
         if not target:
             return text
         if kind == LOCK:
             return text + self.holder(target)
-        awaited = Fiber(self.motet, self.motet.word(target))
-        return text + (", held up by " if subject >= 0 else " ") + awaited.label()
+        target_fiber = Fiber(self.motet, self.motet.word(target))
+        return text + (", held up by " if subject >= 0 else " ") + target_fiber.label()
 
     def holder(self, place):
         """A lock's: the number of a fiber, doubled, or the odd mark of a thread; no lock may be there now."""

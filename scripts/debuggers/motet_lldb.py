@@ -29,26 +29,26 @@ class Memory:
     def __init__(self, process):
         self.process = process
 
-    def bytes(self, at, size):
+    def bytes(self, address, size):
         error = lldb.SBError()
-        data = self.process.ReadMemory(at, size, error)
+        data = self.process.ReadMemory(address, size, error)
         if not error.Success():  # a core file need not have what is in the program's file
-            place = self.process.GetTarget().ResolveLoadAddress(at)
+            place = self.process.GetTarget().ResolveLoadAddress(address)
             error.Clear()
             data = place.GetSection().GetSectionData(place.GetOffset(), size).ReadRawData(error, 0, size)
         if not error.Success() or data is None or len(data) != size:
-            raise motet_fibers.Unreadable(f"there is no memory at {at:#x}")
+            raise motet_fibers.Unreadable(f"there is no memory at {address:#x}")
         return data
 
-    def text(self, at):
+    def text(self, address):
         """A byte at a time: what is behind it need not be there."""
-        found = b""
-        while at and len(found) < MOST_BYTES and (one := self.bytes(at + len(found), 1)) != b"\0":
-            found += one
-        return found.decode(errors="replace")
+        text = b""
+        while address and len(text) < MOST_BYTES and (byte := self.bytes(address + len(text), 1)) != b"\0":
+            text += byte
+        return text.decode(errors="replace")
 
-    def symbol(self, at):
-        return self.process.GetTarget().ResolveLoadAddress(at).GetSymbol().GetName() or ""
+    def symbol(self, address):
+        return self.process.GetTarget().ResolveLoadAddress(address).GetSymbol().GetName() or ""
 
 
 def copies_of_motet(process):
@@ -102,13 +102,14 @@ class OperatingSystemPlugIn:
                  "state": "stopped", "stop_reason": "none"} for tid, fiber in self.fibers.items()]
 
     def get_register_info(self):
-        return {"sets": ["registers"], "registers": [register_info(i, *each) for i, each in enumerate(REGISTERS)]}
+        return {"sets": ["registers"],
+                "registers": [register_info(i, *register) for i, register in enumerate(REGISTERS)]}
 
     def get_register_data(self, tid):
         if tid not in self.fibers:
             return None
-        known = self.fibers[tid].registers()
-        return struct.pack(f"<{len(REGISTERS)}Q", *(known.get(name, 0) for name, _, _ in REGISTERS))
+        registers = self.fibers[tid].registers()
+        return struct.pack(f"<{len(REGISTERS)}Q", *(registers.get(name, 0) for name, _, _ in REGISTERS))
 
 
 def fibers(debugger, command, result, internal):

@@ -21,12 +21,12 @@ def main():
     root, place = map(pathlib.Path, sys.argv[1:])
     include = [(root / folder / "motet").resolve() for folder in ("runtime/include", "runtime/boost_fiber/include")]
     families.check_complete(include)
-    found = pages.write(place / "pages", headers.Reader(include, place))
-    here = pathlib.Path(__file__).parent
-    settings = (here / "mkdocs.yml").read_text()
+    count = pages.write(place / "pages", headers.Reader(include, place))
+    source = pathlib.Path(__file__).parent
+    settings = (source / "mkdocs.yml").read_text()
     (place / "mkdocs.yml").write_text(settings.replace("      @api@", "\n".join(pages.menu())))
     (place / "man").mkdir()
-    man.write(place / "man", found, (root / "docs/overview.md").read_text(), (root / "VERSION").read_text().strip())
+    man.write(place / "man", count, (root / "docs/overview.md").read_text(), (root / "VERSION").read_text().strip())
 
 
 if __name__ == "__main__":

@@ -23,25 +23,25 @@ class Page(html.parser.HTMLParser):
         self.feed(path.read_text())
 
     def handle_starttag(self, tag, attributes):
-        given = dict(attributes)
-        self.anchors |= {given[name] for name in ("id", "name") if given.get(name)}
+        values = dict(attributes)
+        self.anchors |= {values[name] for name in ("id", "name") if values.get(name)}
         for name in ("href", "src"):
-            if not given.get(name) or given.get("rel") in ("canonical", "prev", "next"):
+            if not values.get(name) or values.get("rel") in ("canonical", "prev", "next"):
                 continue
             if (tag, name) in FETCHED:
-                self.fetched.append(given[name])
-            self.links.append(given[name])
+                self.fetched.append(values[name])
+            self.links.append(values[name])
 
 
 def problems(site):
     pages = {path: Page(path) for path in site.rglob("*.html")}
     for path, page in pages.items():
-        where = path.relative_to(site)
+        location = path.relative_to(site)
         if path.name == "404.html":
             continue
         for link in page.fetched:
             if "://" in link or link.startswith("//"):
-                yield f"{where}: fetches {link}"
+                yield f"{location}: fetches {link}"
         for link in page.links:
             parts = urllib.parse.urlsplit(link)
             if parts.scheme or parts.netloc:
@@ -50,9 +50,9 @@ def problems(site):
             if target.is_dir():
                 target /= "index.html"
             if not target.exists():
-                yield f"{where}: {link} leads nowhere"
+                yield f"{location}: {link} leads nowhere"
             elif parts.fragment and target in pages and parts.fragment not in pages[target].anchors:
-                yield f"{where}: {link} leads to no heading"
+                yield f"{location}: {link} leads to no heading"
 
 
 def shown_too_much(site):
@@ -68,11 +68,11 @@ def main():
     if len(sys.argv) != 2:
         sys.exit(__doc__)
     site = pathlib.Path(sys.argv[1]).resolve()
-    found = [*problems(site), *shown_too_much(site)]
-    print(*found, sep="\n")
+    complaints = [*problems(site), *shown_too_much(site)]
+    print(*complaints, sep="\n")
     badges = sum(path.read_text().count('class="switch ') for path in site.glob("api/*.html"))
     print(f"{len(list(site.rglob('*.html')))} pages, {badges} badges")
-    sys.exit(1 if found or badges < 500 else 0)
+    sys.exit(1 if complaints or badges < 500 else 0)
 
 
 if __name__ == "__main__":

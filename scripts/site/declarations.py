@@ -12,7 +12,7 @@ def indent_of(line):
 def declaration(lines, number):
     """The declaration around a line; without a body, unless that of an enumeration."""
     if re.match(r"\s*enum ", lines[number - 1]):
-        last = next(at for at in range(number - 1, len(lines)) if "};" in lines[at])
+        last = next(index for index in range(number - 1, len(lines)) if "};" in lines[index])
         return textwrap.dedent("\n".join(lines[number - 1:last + 1]))
     lines = [re.sub(r"(^|\s)// .*", "", line) for line in lines]
     first = number - 1
@@ -22,13 +22,13 @@ def declaration(lines, number):
     text, depth = [], 0
     for line in lines[first:]:
         line = line[indent:].rstrip()
-        for at, letter in enumerate(line):
+        for index, letter in enumerate(line):
             depth += {"(": 1, ")": -1}.get(letter, 0)
-            before = line[:at].rstrip()
-            opens_body = letter == "{" and (not before or line[at - 1] == " ") and not before.endswith("=")
-            begins_list = line[at:at + 2] == ": " and (not before or re.search(r"\)( noexcept)?$", before))
+            head = line[:index].rstrip()
+            opens_body = letter == "{" and (not head or line[index - 1] == " ") and not head.endswith("=")
+            begins_list = line[index:index + 2] == ": " and (not head or re.search(r"\)( noexcept)?$", head))
             if depth == 0 and (letter == ";" or opens_body or begins_list):
-                text.append(before)
+                text.append(head)
                 return "\n".join(part for part in text if part.strip()) + ";"
         text.append(line)
     raise ValueError(f"no declaration at line {number}")

@@ -53,8 +53,8 @@ def is_former_path(path):
 def check_complete(include):
     """Raises an AssertionError unless each public header is in one family."""
     listed = [header for _, headers in FAMILIES.values() for header in headers]
-    there = {str(path.relative_to(folder).with_suffix("")) for folder in include for path in folder.rglob("*.hpp")
-             if not is_former_path(path)}
-    public = {header for header in there if not header.startswith("detail/")}
+    headers = {str(path.relative_to(folder).with_suffix("")) for folder in include for path in folder.rglob("*.hpp")
+               if not is_former_path(path)}
+    public = {header for header in headers if not header.startswith("detail/")}
     assert len(listed) == len(set(listed)), "a header is in two families"
     assert set(listed) == public, f"families.py: {sorted(set(listed) ^ public)}"

@@ -49,7 +49,7 @@ class Entry:
     code: list
     text: list                   # paragraphs, of what is not told below
     switches: str = ""           # "Switchpoint.", or what more there is to say
-    told: dict = dataclasses.field(default_factory=dict)  # by heading
+    sections: dict = dataclasses.field(default_factory=dict)  # by heading
     members: list = dataclasses.field(default_factory=list)
     is_type: bool = False
 
@@ -63,12 +63,12 @@ class Header:
 
 def text_of(node):
     """Markdown."""
-    out = node.text or ""
+    text = node.text or ""
     for child in node:
         inner = text_of(child)
-        out += f"`{inner}`" if child.tag == "computeroutput" else inner
-        out += child.tail or ""
-    return out
+        text += f"`{inner}`" if child.tag == "computeroutput" else inner
+        text += child.tail or ""
+    return text
 
 
 def paragraphs(member):
@@ -79,13 +79,13 @@ def paragraphs(member):
 
 def describe(entry, member):
     for text in paragraphs(member):
-        found = SWITCHES.search(text)
-        if found:
-            entry.switches = found[0].strip()
-            text = (text[:found.start()] + text[found.end():]).strip()
+        match = SWITCHES.search(text)
+        if match:
+            entry.switches = match[0].strip()
+            text = (text[:match.start()] + text[match.end():]).strip()
         heading, _, rest = text.partition(": ")
         if heading in HEADINGS:
-            entry.told[heading] = rest
+            entry.sections[heading] = rest
         elif text:
             entry.text.append(text)
 
@@ -111,9 +111,9 @@ def add_members(entries, members, lines):
         line = line_of(member)
         documented = any(paragraphs(member))
         code = declaration(lines, line)
-        between = range(last_line or line, line)
-        apart = any(not lines[number - 1].strip() for number in between)
-        if documented or not entries or apart:
+        numbers = range(last_line or line, line)
+        is_separate = any(not lines[number - 1].strip() for number in numbers)
+        if documented or not entries or is_separate:
             entries.append(Entry(member.findtext("name"), line, [code], []))
             describe(entries[-1], member)
         elif code not in entries[-1].code:
@@ -123,16 +123,16 @@ def add_members(entries, members, lines):
 
 def intro_of(lines):
     """The comment that a header begins with."""
-    found = []
+    text = []
     for line in lines[1:]:
         if not line.startswith("//"):
             break
-        found.append(line[2:].strip())
-    return " ".join(found)
+        text.append(line[2:].strip())
+    return " ".join(text)
 
 
 def members_of(compound):
-    return [one for section in compound.iterfind("sectiondef") for one in section.iterfind("memberdef")]
+    return [member for section in compound.iterfind("sectiondef") for member in section.iterfind("memberdef")]
 
 
 def public_name(compound):
@@ -190,35 +190,35 @@ class Reader:
             nested = self.compounds[inner.get("refid")]
             if inner.get("prot") == "public" and any(paragraphs(nested)):
                 entry.members.append(self.type_entry(nested, nested.findtext("compoundname").rpartition("::")[2]))
-        entry.members.sort(key=lambda one: one.line)
+        entry.members.sort(key=lambda member: member.line)
         for base in compound.iterfind("basecompoundref[@prot='public']"):
-            of = self.compounds.get(base.get("refid"))
-            if of is not None and "detail" in of.findtext("compoundname").split("::"):
-                entry.members += self.type_entry(of, name).members
+            base_compound = self.compounds.get(base.get("refid"))
+            if base_compound is not None and "detail" in base_compound.findtext("compoundname").split("::"):
+                entry.members += self.type_entry(base_compound, name).members
         return entry
 
     def take_from_detail(self, alias):
         """What is a class in namespace detail, and has a public name by `using`, is told of there."""
-        found = re.search(r"^using (\w+) = detail::(\w+)<", alias.code[0], re.MULTILINE)
-        if not found:
+        match = re.search(r"^using (\w+) = detail::(\w+)<", alias.code[0], re.MULTILINE)
+        if not match:
             return
         for compound in self.compounds.values():
-            if compound.findtext("compoundname").endswith(f"detail::{found[2]}"):
-                made = self.type_entry(compound, alias.name)
-                alias.is_type, alias.members, alias.text = True, made.members, alias.text + made.text
+            if compound.findtext("compoundname").endswith(f"detail::{match[2]}"):
+                detail_entry = self.type_entry(compound, alias.name)
+                alias.is_type, alias.members, alias.text = True, detail_entry.members, alias.text + detail_entry.text
                 alias.code[0] = re.sub(r"^using (\w+) = .*$", r"class \1;", alias.code[0], flags=re.MULTILINE | re.DOTALL)
         for member in alias.members:
-            member.name = member.name.replace(found[2], alias.name)
-            member.code = [code.replace(found[2], alias.name) for code in member.code]
+            member.name = member.name.replace(match[2], alias.name)
+            member.code = [code.replace(match[2], alias.name) for code in member.code]
 
     def types_of(self, header):
         """Of a template and its specialisations the first that has members is told of."""
         lines = self.lines(header)
-        named = {public_name(one): one for one in self.types_in(header)}
-        for name, compound in named.items():
-            if not name or name.rpartition("::")[0] in named:
+        types = {public_name(compound): compound for compound in self.types_in(header)}
+        for name, compound in types.items():
+            if not name or name.rpartition("::")[0] in types:
                 continue
-            general = named.get(name.partition("<")[0])
+            general = types.get(name.partition("<")[0])
             if compound is not general and general is not None and members_of(general):
                 continue
             is_announced = not members_of(compound) and re.search(r"^[^{]*;$", lines[line_of(compound) - 1])
@@ -231,15 +231,16 @@ class Reader:
             space = public_name(compound)
             if compound.get("kind") != "namespace" or space is None:
                 continue
-            found = []
-            add_members(found, [one for one in members_of(compound) if self.file_of(one) == header], self.lines(header))
-            for entry in found:
+            members = []
+            add_members(members, [member for member in members_of(compound) if self.file_of(member) == header],
+                        self.lines(header))
+            for entry in members:
                 if space == "local":
                     entry.name = f"local::{entry.name}"
                 else:
                     self.take_from_detail(entry)
-            yield from found
+            yield from members
 
     def read(self, header):
-        entries = sorted([*self.types_of(header), *self.free_of(header)], key=lambda one: one.line)
+        entries = sorted([*self.types_of(header), *self.free_of(header)], key=lambda entry: entry.line)
         return Header(f"motet/{header}.hpp", intro_of(self.lines(header)), entries)

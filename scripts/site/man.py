@@ -23,15 +23,15 @@ def paragraph(text):
     return [".PP", re.sub(r"^([.'])", r"\&\1", prose(text))]
 
 
-def page(name, about, version, sections, others):
+def page(name, summary, version, sections, pages):
     yield f'.TH {name.upper()} 7 "" "motet {version}" "motet"'
     yield ".SH NAME"
-    yield f"{name} \\- {about}"
+    yield f"{name} \\- {summary}"
     for title, lines in sections:
         yield f".SH {title}"
         yield from lines
     yield ".SH SEE ALSO"
-    yield ",\n".join(f".BR {other} (7)" for other in others)
+    yield ",\n".join(f".BR {name} (7)" for name in pages)
 
 
 def declarations(codes):
@@ -40,19 +40,19 @@ def declarations(codes):
     yield ".EE"
 
 
-def entry_lines(entry, inside=""):
-    yield f'.SS "{escape(inside + entry.name, code=True)}"'
+def entry_lines(entry, prefix=""):
+    yield f'.SS "{escape(prefix + entry.name, code=True)}"'
     yield from declarations(entry.code)
     if entry.switches:
         yield from paragraph(entry.switches)
     for text in entry.text:
         yield from paragraph(text)
-    for heading, text in entry.told.items():
+    for heading, text in entry.sections.items():
         yield ".TP"
         yield f".B {heading}"
         yield re.sub(r"^([.'])", r"\&\1", prose(text))
     for member in entry.members:
-        yield from entry_lines(member, f"{inside}{entry.name}::")
+        yield from entry_lines(member, f"{prefix}{entry.name}::")
 
 
 def family_sections(names, headers):
@@ -79,6 +79,6 @@ def write(place, headers, overview, version):
     for family, (title, members) in FAMILIES.items():
         pages[names[family]] = (title[0].lower() + title[1:] if title not in ("TLS", "HTTP") else title,
                                 family_sections(members, headers))
-    for name, (about, sections) in pages.items():
-        others = [other for other in pages if other != name]
-        (place / f"{name}.7").write_text("\n".join(page(name, about, version, sections, others)) + "\n")
+    for name, (summary, sections) in pages.items():
+        related = [page for page in pages if page != name]
+        (place / f"{name}.7").write_text("\n".join(page(name, summary, version, sections, related)) + "\n")

@@ -17,8 +17,8 @@ def badge(text):
     kind = "no" if text.startswith("Not a switchpoint") else "yes"
     plain = {"yes": "Switchpoint.", "no": "Not a switchpoint."}[kind]
     label = plain.rstrip(".").lower()
-    said = f'<span class="switch {kind}">{label}</span>'
-    return said if text == plain else f"{said} {escape(text)}"
+    badge = f'<span class="switch {kind}">{label}</span>'
+    return badge if text == plain else f"{badge} {escape(text)}"
 
 
 def escape(text):
@@ -40,7 +40,7 @@ def entry_text(entry, level):
     if entry.switches:
         yield badge(entry.switches) + "\n"
     yield from (escape(text) + "\n" for text in entry.text)
-    for heading, text in entry.told.items():
+    for heading, text in entry.sections.items():
         yield f"**{heading}** {escape(text)}\n"
     for member in entry.members:
         yield from entry_text(member, min(level + 1, 6))

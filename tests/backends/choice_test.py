@@ -12,33 +12,33 @@ import sys
 import time
 
 SKIPPED = 77
-deny, which_backend, *built = sys.argv[1:]
+deny, which_backend, *backends = sys.argv[1:]
 failures = []
 
 
-def run(refusals, chosen=None, **environment):
+def run(refusals, backend=None, **environment):
     """Returns: exit code, output, lines on stderr."""
-    command = [which_backend] + ([chosen] if chosen is not None else [])
+    command = [which_backend] + ([backend] if backend is not None else [])
     if refusals:
         command = [deny, *refusals, '--', *command]
     clean = {k: v for k, v in os.environ.items() if not k.startswith('MOTET_')}
-    done = subprocess.run(command, env=clean | environment, capture_output=True, text=True,
-                          timeout=50)
-    if done.returncode == SKIPPED:
-        print('skipped: ' + done.stderr)
+    result = subprocess.run(command, env=clean | environment, capture_output=True, text=True,
+                            timeout=50)
+    if result.returncode == SKIPPED:
+        print('skipped: ' + result.stderr)
         sys.exit(SKIPPED)
-    return done.returncode, done.stdout.split(), done.stderr.splitlines()
+    return result.returncode, result.stdout.split(), result.stderr.splitlines()
 
 
-def check(what, holds, seen):
-    print(('ok      ' if holds else 'FAILED  ') + what)
+def check(title, holds, result):
+    print(('ok      ' if holds else 'FAILED  ') + title)
     if not holds:
-        print('        ' + repr(seen))
-        failures.append(what)
+        print('        ' + repr(result))
+        failures.append(title)
 
 
 def ring_refused_here():
-    return 'io_uring' in built and run([], MOTET_BACKEND='io_uring')[0] != 0
+    return 'io_uring' in backends and run([], MOTET_BACKEND='io_uring')[0] != 0
 
 
 def notices(lines):
@@ -46,17 +46,17 @@ def notices(lines):
 
 
 def falls_back(refusals):
-    code, names, lines = seen = run(refusals)
-    check(f'{refusals}: libev is used', code == 0 and names == ['libev'] * 2, seen)
-    check(f'{refusals}: it is said', bool(notices(lines)), seen)
-    check(f'{refusals}: it is said once', len(notices(lines)) == len(lines) == 1, seen)
+    code, names, lines = result = run(refusals)
+    check(f'{refusals}: libev is used', code == 0 and names == ['libev'] * 2, result)
+    check(f'{refusals}: it is said', bool(notices(lines)), result)
+    check(f'{refusals}: it is said once', len(notices(lines)) == len(lines) == 1, result)
 
 
-def is_an_error(refusals, **how):
-    code, names, lines = seen = run(refusals, **how)
-    named = any('io_uring' in line for line in lines)
-    check(f'{refusals} {how}: is an error that names io_uring',
-          code == 1 and not names and named, seen)
+def is_an_error(refusals, **options):
+    code, names, lines = result = run(refusals, **options)
+    names_ring = any('io_uring' in line for line in lines)
+    check(f'{refusals} {options}: is an error that names io_uring',
+          code == 1 and not names and names_ring, result)
 
 
 def with_little_locked_memory():
@@ -73,14 +73,14 @@ def with_little_locked_memory():
     for size in 0, 64 << 10, 8 << 20:
         clean = {k: v for k, v in os.environ.items() if not k.startswith('MOTET_')}
         try:
-            done = subprocess.run([which_backend], env=clean, capture_output=True, text=True,
-                                  timeout=50, preexec_fn=limit(size))
+            result = subprocess.run([which_backend], env=clean, capture_output=True, text=True,
+                                    timeout=50, preexec_fn=limit(size))
         except PermissionError:
             return  # the other user may not come to the program
-        seen = done.returncode, done.stdout.split(), done.stderr.splitlines()
-        check(f'with {size} bytes of locked memory a program starts', done.returncode == 0, seen)
+        answer = result.returncode, result.stdout.split(), result.stderr.splitlines()
+        check(f'with {size} bytes of locked memory a program starts', result.returncode == 0, answer)
         check(f'with {size} bytes of locked memory there is one notice at most',
-              len(seen[2]) <= 1, seen)
+              len(answer[2]) <= 1, answer)
 
 
 def in_time_namespace():
@@ -92,29 +92,29 @@ def in_time_namespace():
             print('left out: no time namespaces here')
             return
         begin = time.monotonic()
-        done = subprocess.run(command, capture_output=True, text=True, timeout=50)
-        took = time.monotonic() - begin
-        seen = done.returncode, done.stdout, done.stderr, took
+        result = subprocess.run(command, capture_output=True, text=True, timeout=50)
+        duration = time.monotonic() - begin
+        answer = result.returncode, result.stdout, result.stderr, duration
         check(f'a clock shifted by {offset} s: timers fire in time',
-              done.returncode == 0 and took < 5, seen)
+              result.returncode == 0 and duration < 5, answer)
 
 
 def main():
-    for name in built:
+    for name in backends:
         if name == 'io_uring' and ring_refused_here():
             continue
-        seen = run([], MOTET_BACKEND=name)
-        check(f'MOTET_BACKEND={name} is obeyed without a word', seen == (0, [name] * 2, []), seen)
-        seen = run([], name, MOTET_BACKEND='libev')
-        check(f'options.backend = {name} is stronger', seen == (0, [name] * 2, []), seen)
-    code, names, lines = seen = run([], MOTET_BACKEND='kqueue')
+        answer = run([], MOTET_BACKEND=name)
+        check(f'MOTET_BACKEND={name} is obeyed without a word', answer == (0, [name] * 2, []), answer)
+        answer = run([], name, MOTET_BACKEND='libev')
+        check(f'options.backend = {name} is stronger', answer == (0, [name] * 2, []), answer)
+    code, names, lines = answer = run([], MOTET_BACKEND='kqueue')
     check('an unknown backend is an error that names those in the build',
-          code == 1 and not names and all(n in ' '.join(lines) for n in ['kqueue', *built]), seen)
-    seen = run([], 'auto', MOTET_BACKEND='kqueue')
-    check('options.backend = auto is stronger than the environment', seen[0] == 0, seen)
-    if built[:2] == ['io_uring', 'libev'] and not ring_refused_here():
-        seen = run([])
-        check('io_uring is preferred, without a word', seen == (0, ['io_uring'] * 2, []), seen)
+          code == 1 and not names and all(n in ' '.join(lines) for n in ['kqueue', *backends]), answer)
+    answer = run([], 'auto', MOTET_BACKEND='kqueue')
+    check('options.backend = auto is stronger than the environment', answer[0] == 0, answer)
+    if backends[:2] == ['io_uring', 'libev'] and not ring_refused_here():
+        answer = run([])
+        check('io_uring is preferred, without a word', answer == (0, ['io_uring'] * 2, []), answer)
         for call in 'io_uring_setup', 'io_uring_enter':
             for error in 'EPERM', 'ENOSYS', 'EINVAL', 'EACCES', 'EOPNOTSUPP', 'ENODEV', 'ENOMEM':
                 falls_back([f'{call}={error}'])

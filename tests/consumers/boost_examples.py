@@ -21,9 +21,9 @@ NAME_OF_A_FIBER = re.compile(r"\b(fiber|f1 :) (0x[0-9a-f]+|fiber \d+|\d+)")
 
 def said_by(command, source, libraries, program):
     subprocess.run([*command, "-w", str(source), "-o", str(program), *libraries], check=True)
-    done = subprocess.run([str(program)], capture_output=True, text=True, timeout=30)
-    assert done.returncode == 0, (program, done)
-    return NAME_OF_A_FIBER.sub(r"\1 N", done.stdout + done.stderr)
+    result = subprocess.run([str(program)], capture_output=True, text=True, timeout=30)
+    assert result.returncode == 0, (program, result)
+    return NAME_OF_A_FIBER.sub(r"\1 N", result.stdout + result.stderr)
 
 
 def main():
@@ -38,10 +38,10 @@ def main():
         header.write_text("#include <motet/compat/boost_fiber.hpp>\n")
         for name in NAMES:
             source = EXAMPLES / f"{name}.cpp"
-            ours = said_by([*compiler, f"-I{place}/include"], source, library, place / "ours")
-            theirs = said_by([word for word in compiler if not word.startswith("-I")], source,
-                             ["-lboost_fiber", "-lboost_context"], place / "theirs")
-            assert ours and ours == theirs, (name, ours, theirs)
+            motet_output = said_by([*compiler, f"-I{place}/include"], source, library, place / "ours")
+            boost_output = said_by([word for word in compiler if not word.startswith("-I")], source,
+                                   ["-lboost_fiber", "-lboost_context"], place / "theirs")
+            assert motet_output and motet_output == boost_output, (name, motet_output, boost_output)
 
 
 if __name__ == "__main__":

@@ -79,10 +79,10 @@ def copy(_, pattern, src, dst):
     """As Conan's: '*' stands for slashes, too."""
     src = pathlib.Path(src)
     pattern = pattern.replace("/*", "/**/*")
-    for found in glob.glob(pattern, root_dir=src, recursive=True):
-        if (src / found).is_file():
-            (pathlib.Path(dst) / found).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(src / found, pathlib.Path(dst) / found)
+    for file in glob.glob(pattern, root_dir=src, recursive=True):
+        if (src / file).is_file():
+            (pathlib.Path(dst) / file).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(src / file, pathlib.Path(dst) / file)
 
 
 def pretend_conan():
@@ -106,8 +106,8 @@ def load(path):
     spec = importlib.util.spec_from_file_location("recipe", path)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    found = [each for each in vars(module).values() if isinstance(each, type) and issubclass(each, Recipe)]
-    return next(each for each in found if each is not Recipe)
+    classes = [entry for entry in vars(module).values() if isinstance(entry, type) and issubclass(entry, Recipe)]
+    return next(entry for entry in classes if entry is not Recipe)
 
 
 def main():
@@ -120,8 +120,8 @@ def main():
     recipe.export_sources_folder = recipe.source_folder = str(place / "sources")
     recipe.package_folder = str(place / "package")
     recipe.settings = types.SimpleNamespace(os="Linux", arch="x86_64", compiler="gcc", build_type="Debug")
-    given = dict(word.split("=") for word in sys.argv[3:])
-    recipe.options = Options(kind.default_options, **{name: value == "True" for name, value in given.items()})
+    settings = dict(word.split("=") for word in sys.argv[3:])
+    recipe.options = Options(kind.default_options, **{name: value == "True" for name, value in settings.items()})
     recipe.cpp_info = types.SimpleNamespace(components=Components())
     for step in ("set_version", "export_sources", "requirements", "build_requirements", "validate", "layout", "generate",
                  "build", "package", "package_info"):

@@ -17,8 +17,9 @@ RUN = {"tutorial", "cookbook"}
 
 
 def completed(world, programs):
-    used = [int(number) for number in re.findall(r"^\s*@(\d+)$", world, re.MULTILINE)]
-    assert sorted(used) == list(range(1, len(programs) + 1)), f"{len(programs)} programs, of which are used: {used}"
+    numbers = [int(number) for number in re.findall(r"^\s*@(\d+)$", world, re.MULTILINE)]
+    assert sorted(numbers) == list(range(1, len(programs) + 1)), \
+        f"{len(programs)} programs, of which are used: {numbers}"
     return re.sub(r"^\s*@(\d+)$", lambda place: programs[int(place[1]) - 1], world, flags=re.MULTILINE)
 
 
@@ -26,17 +27,17 @@ def main():
     if len(sys.argv) < 3:
         sys.exit(__doc__)
     worlds = pathlib.Path(__file__).parent / "guides"
-    failed = False
+    failure = False
     for page in sorted(pathlib.Path(sys.argv[1]).glob("*.md")):
         programs = PROGRAM.findall(page.read_text())
         if not programs or page.stem in RUN:
             continue
         text = completed((worlds / f"{page.stem}.cpp.in").read_text(), programs)
-        done = subprocess.run([*sys.argv[2:], "-fsyntax-only", "-x", "c++", "-"], input=text, text=True, capture_output=True)
-        if done.returncode != 0:
-            failed = True
-            print(f"{page.name}:\n{done.stderr}")
-    sys.exit(failed)
+        result = subprocess.run([*sys.argv[2:], "-fsyntax-only", "-x", "c++", "-"], input=text, text=True, capture_output=True)
+        if result.returncode != 0:
+            failure = True
+            print(f"{page.name}:\n{result.stderr}")
+    sys.exit(failure)
 
 
 if __name__ == "__main__":

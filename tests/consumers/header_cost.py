@@ -26,24 +26,24 @@ INCLUDE = re.compile(r"^#include <([^>]+)>", re.MULTILINE)
 
 def others(include):
     """The headers of others that motet.hpp includes, itself or by another of motet's."""
-    seen, found = set(), set()
-    left = ["motet/motet.hpp"]
-    while left:
-        name = left.pop()
-        if name in seen:
+    paths, headers = set(), set()
+    queue = ["motet/motet.hpp"]
+    while queue:
+        name = queue.pop()
+        if name in paths:
             continue
-        seen.add(name)
+        paths.add(name)
         for inner in INCLUDE.findall((include / name).read_text()):
             if inner.startswith("motet/"):
-                left.append(inner)
+                queue.append(inner)
             else:
-                found.add(inner)
-    return sorted(found)
+                headers.add(inner)
+    return sorted(headers)
 
 
 def time_used():
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
 
 
 def seconds(command, text):
@@ -60,13 +60,13 @@ def main():
         sys.exit(__doc__)
     include = pathlib.Path(sys.argv[1])
     command = [*sys.argv[2:], "-std=c++20", "-O2", "-fsyntax-only", f"-I{include}"]
-    foreign = "".join(f"#include <{name}>\n" for name in others(include))
+    source = "".join(f"#include <{name}>\n" for name in others(include))
     rounds = [
-        (seconds(command, foreign), seconds(command, "#include <motet/motet.hpp>\n"))
+        (seconds(command, source), seconds(command, "#include <motet/motet.hpp>\n"))
         for _ in range(ROUNDS)
     ]
     best = min(motet for _, motet in rounds)
-    share = statistics.median(motet / theirs for theirs, motet in rounds)
+    share = statistics.median(motet / reference for reference, motet in rounds)
     print(f"{ROUNDS} rounds of {' '.join(command)}, of the processor's time")
     print(f"  motet/motet.hpp, at best: {best:.2f} s (limit {LIMIT} s)")
     print(f"  over the headers of others, in the middle: {share:.2f} (limit {OWN_SHARE})")

@@ -21,8 +21,8 @@ PROGRAM = re.compile(r"^```cpp\n(?P<code>(?:(?!^```).)*?int main\(.*?)^```\n(?:^
 
 
 def free_port():
-    with socket.create_server(("127.0.0.1", 0)) as one:
-        return one.getsockname()[1]
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return listener.getsockname()[1]
 
 
 def connected(port):
@@ -43,8 +43,8 @@ def talk(program, port, lines):
                         stream.write(line[2:] + "\n")
                         stream.flush()
                     else:
-                        said = stream.readline().rstrip("\n")
-                        assert said == line[2:], (said, line)
+                        answer = stream.readline().rstrip("\n")
+                        assert answer == line[2:], (answer, line)
             server.send_signal(signal.SIGINT)
             assert server.wait(timeout=20) == 128 + signal.SIGINT
         finally:
@@ -54,35 +54,35 @@ def talk(program, port, lines):
 def of_bodies(page):
     """One program of all the bodies, and what it says: behind each a line with its number."""
     prelude = re.search(r"^```cpp prelude\n(.*?)^```\n", page, re.MULTILINE | re.DOTALL)[1]
-    found = re.findall(r"^```cpp\n(.*?)^```\n^```text\n(.*?)^```\n", page, re.MULTILINE | re.DOTALL)
-    assert len(found) == len(re.findall("^```cpp$", page, re.MULTILINE)), "a body without its text"
-    bodies = "".join(f"void recipe_{i}() {{\n{code}}}\n" for i, (code, _) in enumerate(found))
-    calls = "".join(f'  recipe_{i}();\n  cout << "-- {i}\\n";\n' for i in range(len(found)))
-    said = "".join(f"{text}-- {i}\n" for i, (_, text) in enumerate(found))
-    return f"```cpp\n{prelude}{bodies}int main() {{\n{calls}}}\n```\n```text\n{said}```\n"
+    snippets = re.findall(r"^```cpp\n(.*?)^```\n^```text\n(.*?)^```\n", page, re.MULTILINE | re.DOTALL)
+    assert len(snippets) == len(re.findall("^```cpp$", page, re.MULTILINE)), "a body without its text"
+    bodies = "".join(f"void recipe_{i}() {{\n{code}}}\n" for i, (code, _) in enumerate(snippets))
+    calls = "".join(f'  recipe_{i}();\n  cout << "-- {i}\\n";\n' for i in range(len(snippets)))
+    output = "".join(f"{text}-- {i}\n" for i, (_, text) in enumerate(snippets))
+    return f"```cpp\n{prelude}{bodies}int main() {{\n{calls}}}\n```\n```text\n{output}```\n"
 
 
 def main():
     if len(sys.argv) < 3:
         sys.exit(__doc__)
     page = pathlib.Path(sys.argv[1]).read_text()
-    found = list(PROGRAM.finditer(of_bodies(page) if "```cpp prelude\n" in page else page))
-    assert found, "no program"
+    programs = list(PROGRAM.finditer(of_bodies(page) if "```cpp prelude\n" in page else page))
+    assert programs, "no program"
     with tempfile.TemporaryDirectory() as name:
         source, program = pathlib.Path(name) / "program.cpp", f"{name}/program"
-        for each in found:
+        for match in programs:
             port = free_port()
-            source.write_text(each["code"].replace("8080", str(port)))
+            source.write_text(match["code"].replace("8080", str(port)))
             subprocess.run([*sys.argv[2:3], str(source), "-o", program, *sys.argv[3:]], check=True)
-            text = each["text"]
+            text = match["text"]
             if text is None:
                 continue
             if text.startswith("> "):
                 talk(program, port, text.splitlines())
                 continue
-            said = subprocess.run([program], check=True, capture_output=True, text=True, timeout=20).stdout
-            assert said == text, f"said:\n{said}instead of:\n{text}"
-    print(f"{len(found)} programs")
+            output = subprocess.run([program], check=True, capture_output=True, text=True, timeout=20).stdout
+            assert output == text, f"said:\n{output}instead of:\n{text}"
+    print(f"{len(programs)} programs")
 
 
 if __name__ == "__main__":

@@ -26,16 +26,16 @@ CLEAN = {
 
 def run(program, name):
     environment = dict(os.environ)
-    given = environment.get("ASAN_OPTIONS", "")
-    environment["ASAN_OPTIONS"] = f"{given}:detect_stack_use_after_return=1"
+    options = environment.get("ASAN_OPTIONS", "")
+    environment["ASAN_OPTIONS"] = f"{options}:detect_stack_use_after_return=1"
     return subprocess.run(
         [program, name], capture_output=True, text=True, timeout=20, env=environment)
 
 
 def problems(program):
-    wrong = run(program, WRONG)
-    if wrong.returncode == 0 or not REPORT.search(wrong.stderr):
-        yield f"{WRONG}: not reported, but {wrong.returncode}: {wrong.stderr}"
+    result = run(program, WRONG)
+    if result.returncode == 0 or not REPORT.search(result.stderr):
+        yield f"{WRONG}: not reported, but {result.returncode}: {result.stderr}"
     for name, uses in CLEAN.items():
         right = run(program, name)
         if right.returncode != 0 or right.stderr:
@@ -47,9 +47,9 @@ def problems(program):
 def main():
     if len(sys.argv) != 2:
         sys.exit(__doc__)
-    found = list(problems(sys.argv[1]))
-    print(*found, sep="\n")
-    sys.exit(1 if found else 0)
+    complaints = list(problems(sys.argv[1]))
+    print(*complaints, sep="\n")
+    sys.exit(1 if complaints else 0)
 
 
 if __name__ == "__main__":

@@ -14,22 +14,22 @@ import tempfile
 
 def trace(program, backend):
     with tempfile.TemporaryDirectory() as place:
-        run = subprocess.run([program, place], env=os.environ | {"MOTET_BACKEND": backend},
-                             capture_output=True, text=True, timeout=25, check=False)
-    assert run.returncode == 0 and not run.stderr, (backend, run)
-    return run.stdout.splitlines()
+        process = subprocess.run([program, place], env=os.environ | {"MOTET_BACKEND": backend},
+                                 capture_output=True, text=True, timeout=25, check=False)
+    assert process.returncode == 0 and not process.stderr, (backend, process)
+    return process.stdout.splitlines()
 
 
 def main():
     if len(sys.argv) != 3:
         sys.exit(__doc__)
     program, backend = sys.argv[1:]
-    wanted = trace(program, "sim")
-    assert len(wanted) > 70, wanted
-    said = trace(program, backend)
-    if said != wanted:
-        sys.exit("\n".join(difflib.unified_diff(wanted, said, "sim", backend, lineterm="")))
-    print("\n".join(wanted))
+    expectation = trace(program, "sim")
+    assert len(expectation) > 70, expectation
+    output = trace(program, backend)
+    if output != expectation:
+        sys.exit("\n".join(difflib.unified_diff(expectation, output, "sim", backend, lineterm="")))
+    print("\n".join(expectation))
 
 
 if __name__ == "__main__":

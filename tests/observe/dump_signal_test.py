@@ -43,27 +43,27 @@ class Lines:
 
     def until(self, *patterns):
         """Waits for a line of each kind, in any order; what came with them is returned."""
-        wanted, got, end = list(patterns), [], time.monotonic() + PATIENCE
-        while wanted:
+        expectations, lines, end = list(patterns), [], time.monotonic() + PATIENCE
+        while expectations:
             try:
                 line = self.coming.get(timeout=max(0, end - time.monotonic()))
             except queue.Empty:
                 line = None
             if line is None:
-                raise AssertionError(f"no line like {wanted}, but: " + "\n".join(got or self.seen))
-            got.append(line)
-            found = next((each for each in wanted if re.fullmatch(each, line)), None)
-            if found:
-                wanted.remove(found)
-        self.seen += got
-        return got
+                raise AssertionError(f"no line like {expectations}, but: " + "\n".join(lines or self.seen))
+            lines.append(line)
+            pattern = next((candidate for candidate in expectations if re.fullmatch(candidate, line)), None)
+            if pattern:
+                expectations.remove(pattern)
+        self.seen += lines
+        return lines
 
     def rest(self):
-        got = []
+        lines = []
         while (line := self.coming.get(timeout=PATIENCE)) is not None:
-            got.append(line)
+            lines.append(line)
         self.coming.put(None)
-        return got
+        return lines
 
 
 class Program:
@@ -91,22 +91,22 @@ class Program:
         self.process.stdin.flush()
 
     def ends_with(self, code):
-        got = self.process.wait(PATIENCE)
-        assert got == code, f"exit code {got}, not {code}: {self.err.rest()}"
+        status = self.process.wait(PATIENCE)
+        assert status == code, f"exit code {status}, not {code}: {self.err.rest()}"
 
 
 def consecutive(lines, *patterns):
     """Whether lines like these stand one behind the other."""
     return any(
-        all(re.fullmatch(p, line) for p, line in zip(patterns, lines[at:at + len(patterns)]))
-        for at in range(len(lines) - len(patterns) + 1))
+        all(re.fullmatch(p, line) for p, line in zip(patterns, lines[start:start + len(patterns)]))
+        for start in range(len(lines) - len(patterns) + 1))
 
 
 def stack_below(lines, pattern):
     """The frames below a line: those of the program may stand below others in a sanitized build."""
-    below = itertools.dropwhile(lambda line: not re.fullmatch(pattern, line), lines)
-    next(below)
-    return list(itertools.takewhile(lambda line: line.startswith("  "), below))
+    rest = itertools.dropwhile(lambda line: not re.fullmatch(pattern, line), lines)
+    next(rest)
+    return list(itertools.takewhile(lambda line: line.startswith("  "), rest))
 
 
 def spinners_place(lines):
@@ -116,13 +116,13 @@ def spinners_place(lines):
 def asks_twice(program, number):
     for _ in range(2):
         program.send(number)
-        told = program.err.until(
+        output = program.err.until(
             RUNS_SPINNER, SPINNERS_PLACE, DOZER, SLEEPS, BUSY, READER, HAS_FIBERS, HAS_FIBERS, HAS_FIBERS)
-        assert spinners_place(told), told
-        lines = [line for line in told if not line.startswith("  ")]
-        assert consecutive(lines, HAS_FIBERS, r"fiber \d+ waiting: suspend_with, .*", DOZER), told
-        assert any("sleep(" in line for line in stack_below(told, DOZER)), told
-        assert not any(re.fullmatch(SPINNER, line) for line in told), told
+        assert spinners_place(output), output
+        lines = [line for line in output if not line.startswith("  ")]
+        assert consecutive(lines, HAS_FIBERS, r"fiber \d+ waiting: suspend_with, .*", DOZER), output
+        assert any("sleep(" in line for line in stack_below(output, DOZER)), output
+        assert not any(re.fullmatch(SPINNER, line) for line in output), output
         program.say("ping")
         program.out.until("pong")
 
@@ -189,21 +189,21 @@ def the_programs_own_handler_is_called_once(path):
     with Program(path, "own_handler", "USR1") as program:
         program.out.until("ready")
         program.send(signal.SIGUSR1)
-        told = program.err.until("own handler", RUNS_SPINNER, DOZER, BUSY, READER)
+        output = program.err.until("own handler", RUNS_SPINNER, DOZER, BUSY, READER)
         program.say("stop")
-        told += program.err.rest()
-        assert sum("own handler" in line for line in told) == 1, told
+        output += program.err.rest()
+        assert sum("own handler" in line for line in output) == 1, output
         program.ends_with(0)
 
 
 def a_forked_child_answers_for_itself(path):
     with Program(path, "forked_child", "USR1") as program:
         program.out.until("ready")
-        told = program.err.until('fiber .* "of the child" waiting: read 0, .*')
+        output = program.err.until('fiber .* "of the child" waiting: read 0, .*')
         program.say("stop")
         program.out.until("the child ended with 3")
-        told += program.err.rest()
-        assert not any("of the parent" in line for line in told), told
+        output += program.err.rest()
+        assert not any("of the parent" in line for line in output), output
         program.ends_with(0)
 
 
@@ -236,14 +236,14 @@ TESTS = [every_thread_answers_even_one_that_computes, names_of_signals, none_is_
 def main():
     if len(sys.argv) != 2:
         sys.exit(__doc__)
-    failed = False
+    failure = False
     for test in TESTS:
         try:
             test(sys.argv[1])
         except AssertionError as problem:
             print(f"{test.__name__}: {problem}")
-            failed = True
-    sys.exit(1 if failed else 0)
+            failure = True
+    sys.exit(1 if failure else 0)
 
 
 if __name__ == "__main__":

@@ -17,36 +17,36 @@ FRAME = re.compile(r"  \S*?\((.*)\+0x[0-9a-f]+\) \[0x[0-9a-f]+\]")
 
 
 def written_by(path, name):
-    done = subprocess.run([path, name], stdout=subprocess.PIPE, text=True, timeout=PATIENCE)
-    assert done.returncode == 0, f"{name} ended with {done.returncode}: {done.stdout}"
-    return done.stdout
+    result = subprocess.run([path, name], stdout=subprocess.PIPE, text=True, timeout=PATIENCE)
+    assert result.returncode == 0, f"{name} ended with {result.returncode}: {result.stdout}"
+    return result.stdout
 
 
 def paragraphs(text):
     """Each line about a fiber, or a group, with the lines of its stack."""
-    found = []
+    paragraphs_ = []
     for line in text.splitlines():
         if line.startswith("  "):
-            found[-1][1].append(line)
+            paragraphs_[-1][1].append(line)
         else:
-            found.append((line, []))
-    return found
+            paragraphs_.append((line, []))
+    return paragraphs_
 
 
 def stack_of(text, pattern):
-    found = [stack for line, stack in paragraphs(text) if re.search(pattern, line)]
-    assert len(found) == 1, f"{len(found)} lines like {pattern} in:\n{text}"
-    return found[0]
+    stacks = [stack for line, stack in paragraphs(text) if re.search(pattern, line)]
+    assert len(stacks) == 1, f"{len(stacks)} lines like {pattern} in:\n{text}"
+    return stacks[0]
 
 
 def functions(stack):
     return [match[1] for line in stack if (match := FRAME.match(line))]
 
 
-def in_order(names, *wanted):
+def in_order(names, *expectations):
     """Whether these are among the names, the innermost first."""
     rest = iter(names)
-    return all(any(want in name for name in rest) for want in wanted)
+    return all(any(want in name for name in rest) for want in expectations)
 
 
 def each_fiber_has_its_stack(path):
@@ -56,15 +56,15 @@ def each_fiber_has_its_stack(path):
         assert in_order(names, "sleeps_soundly", "calls_a_sleeper"), (names, text)
     assert in_order(functions(stack_of(text, "waiting: read")), "reads_for_ever"), text
     assert in_order(functions(stack_of(text, "fiber 1 running")), "dumps", "main"), text
-    deep = functions(stack_of(text, '"deep" waiting: suspend'))
-    assert len(deep) == 64 and deep.count("goes_down") > 50, deep
+    frames = functions(stack_of(text, '"deep" waiting: suspend'))
+    assert len(frames) == 64 and frames.count("goes_down") > 50, frames
     assert stack_of(text, '"newcomer" runnable') == ["  not started"], text
 
 
 def json_says_the_same(path):
-    said = json.loads(written_by(path, "json"))
-    (thread,) = said["threads"]
-    fibers = {each.get("name", ""): each for each in thread["fibers"]}
+    dump = json.loads(written_by(path, "json"))
+    (thread,) = dump["threads"]
+    fibers = {fiber.get("name", ""): fiber for fiber in thread["fibers"]}
     assert set(fibers) == {"", "sleeper", 'a "reader"\n', "deep", "thrown", "newcomer"}, fibers
     reader, newcomer, main = fibers['a "reader"\n'], fibers["newcomer"], fibers[""]
     assert reader["state"] == "waiting" and reader["wait"] == "read", reader
@@ -85,7 +85,7 @@ def a_crowd_is_told_by_site(path):
     stack_of(text, r"^1 fiber, the main one: 1 running$")
     assert len(paragraphs(text)) == 3, text
     groups = json.loads('{"threads"' + rest)["threads"][0]["groups"]
-    assert [each["fibers"] for each in groups] == [3000, 5, 1], groups
+    assert [group["fibers"] for group in groups] == [3000, 5, 1], groups
     assert groups[0]["does"] == [{"fibers": 3000, "state": "waiting", "wait": "sleep"}], groups
     assert any("sleeps_soundly" in frame for frame in groups[0]["stack"]), groups
 
@@ -95,16 +95,16 @@ def all_threads_tell_but_one_that_computes(path):
     for tries_left in (2, 1, 0):
         text = written_by(path, "threads")
         stuck = re.findall(r"^motet: thread \d+ has not answered: .*$", text, re.MULTILINE)
-        told = json.loads(written_by(path, "threads_as_json"))["threads"]
-        if len(stuck) == 1 and sum("error" in each for each in told) == 1:
+        threads = json.loads(written_by(path, "threads_as_json"))["threads"]
+        if len(stuck) == 1 and sum("error" in thread for thread in threads) == 1:
             break
         assert stuck and tries_left > 0, text
     assert len(re.findall(r"^motet: thread \d+ has these fibers:$", text, re.MULTILINE)) == 3, text
     names = functions(stack_of(text, '"dozer" waiting: sleep'))
     assert in_order(names, "sleeps_soundly", "calls_a_sleeper"), text
     stack_of(text, '"busy" ')
-    assert len({each["thread"] for each in told}) == 4, told
-    assert [each["error"] for each in told if "error" in each] == ["no answer"], told
+    assert len({thread["thread"] for thread in threads}) == 4, threads
+    assert [thread["error"] for thread in threads if "error" in thread] == ["no answer"], threads
 
 
 def threads_that_ask_one_another(path):

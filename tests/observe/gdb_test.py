@@ -17,25 +17,25 @@ PATIENCE = 300
 
 def gdb(commands, *target):
     words = ["gdb", "-batch", "-nx", "-iex", "set auto-load off", "-iex", "set debuginfod enabled off"]
-    for each in commands:
-        words += ["-ex", each]
-    run = subprocess.run([*words, *target], text=True, timeout=PATIENCE, stdin=subprocess.DEVNULL,
-                         stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-    return run.stdout
+    for command in commands:
+        words += ["-ex", command]
+    process = subprocess.run([*words, *target], text=True, timeout=PATIENCE, stdin=subprocess.DEVNULL,
+                             stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    return process.stdout
 
 
-def expect(found, pattern, text):
-    if not found:
+def expect(matches, pattern, text):
+    if not matches:
         sys.exit(f"nothing like {pattern} in:\n{text}")
 
 
 def has(text, *patterns):
     """Each stands behind the one before."""
-    at = 0
+    position = 0
     for pattern in patterns:
-        found = re.compile(pattern, re.MULTILINE).search(text, at)
-        expect(found, pattern, text)
-        at = found.end()
+        matches = re.compile(pattern, re.MULTILINE).search(text, position)
+        expect(matches, pattern, text)
+        position = matches.end()
 
 
 def has_not(text, pattern):

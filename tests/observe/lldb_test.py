@@ -17,11 +17,11 @@ PATIENCE = 300
 
 def lldb(commands, *target):
     words = ["lldb-19", "--no-lldbinit", "--batch"]
-    for each in commands:
-        words += ["-o", each]
-    run = subprocess.run([*words, *target], text=True, timeout=PATIENCE, stdin=subprocess.DEVNULL,
-                         stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-    return run.stdout
+    for command in commands:
+        words += ["-o", command]
+    process = subprocess.run([*words, *target], text=True, timeout=PATIENCE, stdin=subprocess.DEVNULL,
+                             stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    return process.stdout
 
 
 def look(fiber, script, *target):

@@ -16,24 +16,24 @@ NOT_OURS = re.compile(r"==\d+==Running thread \d+ was not suspended\. False leak
 
 def told_by(path, name):
     """What a program writes: its output, and its reports with their stacks."""
-    done = subprocess.run([path, name], capture_output=True, text=True, timeout=PATIENCE)
-    assert done.returncode == 0, f"{name} ended with {done.returncode}: {done.stderr}"
+    result = subprocess.run([path, name], capture_output=True, text=True, timeout=PATIENCE)
+    assert result.returncode == 0, f"{name} ended with {result.returncode}: {result.stderr}"
     reports = []
-    for line in done.stderr.splitlines():
+    for line in result.stderr.splitlines():
         if NOT_OURS.fullmatch(line):
             continue
         if line.startswith("  "):
             reports[-1][1].append(line)
         else:
             reports.append((line, []))
-    return done.stdout, reports
+    return result.stdout, reports
 
 
 def times(reports, pattern):
     """The milliseconds of each report, all of which are like the pattern."""
-    found = [re.fullmatch(pattern, line) for line, _ in reports]
-    assert found and all(found), (pattern, reports)
-    return [int(match[1]) for match in found]
+    matches = [re.fullmatch(pattern, line) for line, _ in reports]
+    assert matches and all(matches), (pattern, reports)
+    return [int(match[1]) for match in matches]
 
 
 def a_fiber_that_computes(path):
@@ -46,13 +46,13 @@ def a_fiber_that_computes(path):
 
 
 def a_blocking_call(path):
-    out, reports = told_by(path, "blocking_read")
-    fd = re.match(r"fd (\d+)\n", out)[1]
+    output, reports = told_by(path, "blocking_read")
+    fd = re.match(r"fd (\d+)\n", output)[1]
     ms = times(reports, r'motet: fiber \d+ "reader", spun at \S*stall_programs.cpp:\d+, '
                         rf"has held thread \d+ for (\d+) ms: it is blocked in read\(fd {fd}\), at")
     assert ms[0] >= 50, ms
     assert all("(blocks_in_read+" in "".join(stack) for _, stack in reports), reports
-    assert re.search(rf"line \d+: 1 in read\(fd {fd}\)\n", out), out
+    assert re.search(rf"line \d+: 1 in read\(fd {fd}\)\n", output), output
 
 
 def a_main_fiber(path):
@@ -62,8 +62,8 @@ def a_main_fiber(path):
 
 
 def a_call_that_a_signal_would_end(path):
-    out, reports = told_by(path, "blocked_in_a_sleep")
-    assert out == "slept 0\n", out
+    output, reports = told_by(path, "blocked_in_a_sleep")
+    assert output == "slept 0\n", output
     times(reports, r'motet: fiber \d+ "sleeper", .* for (\d+) ms: it is blocked in clock_nanosleep\(\), at')
 
 
@@ -74,34 +74,34 @@ def no_false_alarm(path):
 
 
 def one_report_a_second(path):
-    out, reports = told_by(path, "again_and_again")
+    output, reports = told_by(path, "again_and_again")
     assert 1 <= len(reports) <= 8, reports
     assert any("others were not reported" in line for _, stack in reports for line in stack), reports
-    assert int(re.match(r"(\d+) stalls", out)[1]) >= 5, out
+    assert int(re.match(r"(\d+) stalls", output)[1]) >= 5, output
 
 
 def runtimes_that_begin_and_end(path):
-    out, _ = told_by(path, "comings_and_goings")
-    assert out == "done\n", out
-    out, _ = told_by(path, "short_lives")
-    assert out == "told 1\n", out
+    output, _ = told_by(path, "comings_and_goings")
+    assert output == "done\n", output
+    output, _ = told_by(path, "short_lives")
+    assert output == "told 1\n", output
 
 
 def a_forked_child(path):
-    out, reports = told_by(path, "forked_child")
-    if out != "left out\n":
-        assert out == "the child ended with 0\n", out
+    output, reports = told_by(path, "forked_child")
+    if output != "left out\n":
+        assert output == "the child ended with 0\n", output
         times(reports, r'motet: fiber \d+ "hog", .* for (\d+) ms: it computes.*')
 
 
 def the_programs_own_handler(path):
-    out, reports = told_by(path, "own_handler")
-    assert out == "own\n" and reports, (out, reports)
+    output, reports = told_by(path, "own_handler")
+    assert output == "own\n" and reports, (output, reports)
 
 
 def what_cannot_be_chosen(path):
-    out, _ = told_by(path, "impossible_option")
-    assert out.startswith("options.stall_report must be"), out
+    output, _ = told_by(path, "impossible_option")
+    assert output.startswith("options.stall_report must be"), output
 
 
 TESTS = [a_fiber_that_computes, a_blocking_call, a_call_that_a_signal_would_end, a_main_fiber,

@@ -57,29 +57,29 @@ def problem(program, place, way, code, destroyed):
     if "exit" in way:  # frames are left as they are, with what they own
         environment["ASAN_OPTIONS"] = environment.get("ASAN_OPTIONS", "") + ":detect_leaks=0"
     try:
-        run = subprocess.run(
+        process = subprocess.run(
             [program, place, way], capture_output=True, text=True, timeout=20, env=environment)
     except subprocess.TimeoutExpired:
         return f"{cell}: does not end"
     complaint = HEARD if way == "failure" and code != 0 else ""
-    if run.returncode != code:
-        return f"{cell}: exit code {run.returncode}, not {code}: {run.stderr}"
-    if destroyed is not None and run.stdout.splitlines() != destroyed:
-        return f"{cell}: destroyed {run.stdout.splitlines()}, not {destroyed}"
-    if complaint not in run.stderr or (not complaint and run.stderr):
-        return f"{cell}: complained {run.stderr!r}, not {complaint!r}"
+    if process.returncode != code:
+        return f"{cell}: exit code {process.returncode}, not {code}: {process.stderr}"
+    if destroyed is not None and process.stdout.splitlines() != destroyed:
+        return f"{cell}: destroyed {process.stdout.splitlines()}, not {destroyed}"
+    if complaint not in process.stderr or (not complaint and process.stderr):
+        return f"{cell}: complained {process.stderr!r}, not {complaint!r}"
     return None
 
 
 def main():
     if len(sys.argv) != 2:
         sys.exit(__doc__)
-    cells = [(place, way, *expected) for place, row in TABLE.items()
-             for way, expected in zip(WAYS, row, strict=True)]
+    cells = [(place, way, *expectation) for place, row in TABLE.items()
+             for way, expectation in zip(WAYS, row, strict=True)]
     with concurrent.futures.ThreadPoolExecutor(4) as pool:
-        found = list(filter(None, pool.map(lambda cell: problem(sys.argv[1], *cell), cells)))
-    print(*found, sep="\n")
-    sys.exit(1 if found else 0)
+        complaints = list(filter(None, pool.map(lambda cell: problem(sys.argv[1], *cell), cells)))
+    print(*complaints, sep="\n")
+    sys.exit(1 if complaints else 0)
 
 
 if __name__ == "__main__":

@@ -52,8 +52,8 @@ EXPECTED = {
 }
 
 
-def problems(program, name, expected):
-    code, lines, complaint = expected
+def problems(program, name, expectation):
+    code, lines, complaint = expectation
     if name.startswith("overflow") and "overflow_report" in os.environ.get("MOTET_DISABLE", ""):
         code, complaint = -11, ""  # nor is there a stack for the program's own handler
     environment = dict(os.environ)
@@ -64,26 +64,26 @@ def problems(program, name, expected):
     if name == "forked_before_a_body_is_started":
         # In the child ThreadSanitizer no longer sees what the forking fiber does before others run.
         environment["TSAN_OPTIONS"] = environment.get("TSAN_OPTIONS", "") + ":report_bugs=0"
-    run = subprocess.run(
+    process = subprocess.run(
         [program, name], capture_output=True, text=True, timeout=20, env=environment)
-    if run.stdout == "a sanitizer reports it\n":
+    if process.stdout == "a sanitizer reports it\n":
         return
-    if run.returncode != code:
-        yield f"{name}: exit code {run.returncode}, not {code}: {run.stderr}"
-    if lines is not None and run.stdout.splitlines() != lines:
-        yield f"{name}: printed {run.stdout.splitlines()}, not {lines}"
-    if complaint not in run.stderr or (not complaint and run.stderr):
-        yield f"{name}: complained {run.stderr!r}, not {complaint!r}"
-    if name == "deadlock_is_thrown" and "Godot's friend" not in run.stdout:
-        yield f"{name}: the report does not name who waits: {run.stdout!r}"
+    if process.returncode != code:
+        yield f"{name}: exit code {process.returncode}, not {code}: {process.stderr}"
+    if lines is not None and process.stdout.splitlines() != lines:
+        yield f"{name}: printed {process.stdout.splitlines()}, not {lines}"
+    if complaint not in process.stderr or (not complaint and process.stderr):
+        yield f"{name}: complained {process.stderr!r}, not {complaint!r}"
+    if name == "deadlock_is_thrown" and "Godot's friend" not in process.stdout:
+        yield f"{name}: the report does not name who waits: {process.stdout!r}"
 
 
 def main():
     if len(sys.argv) != 2:
         sys.exit(__doc__)
-    found = [line for name in EXPECTED for line in problems(sys.argv[1], name, EXPECTED[name])]
-    print(*found, sep="\n")
-    sys.exit(1 if found else 0)
+    complaints = [line for name in EXPECTED for line in problems(sys.argv[1], name, EXPECTED[name])]
+    print(*complaints, sep="\n")
+    sys.exit(1 if complaints else 0)
 
 
 if __name__ == "__main__":

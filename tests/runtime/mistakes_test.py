@@ -34,13 +34,13 @@ ENDS = {
 def main():
     if len(sys.argv) != 2:
         sys.exit(__doc__)
-    for name, (status, told) in ENDS.items():
-        done = subprocess.run([sys.argv[1], name], capture_output=True, text=True, timeout=50)
+    for name, (status, messages) in ENDS.items():
+        result = subprocess.run([sys.argv[1], name], capture_output=True, text=True, timeout=50)
         # The note is of the machine and not of the mistake: `motet_auto` writes it where io_uring is refused.
-        said = done.stdout + re.sub(r"motet: io_uring is refused here.*\n", "", done.stderr)
-        assert status is None or done.returncode == status, (name, done)
-        assert re.search(told, said), (name, said)
-        assert "not reached" not in said, (name, said)
+        output = result.stdout + re.sub(r"motet: io_uring is refused here.*\n", "", result.stderr)
+        assert status is None or result.returncode == status, (name, result)
+        assert re.search(messages, output), (name, output)
+        assert "not reached" not in output, (name, output)
 
 
 if __name__ == "__main__":

@@ -18,9 +18,9 @@ from listening import Listening
 
 
 def run(*command, give=None, expect=0):
-    done = subprocess.run(command, input=give, text=True, capture_output=True, timeout=20)
-    assert expect is None or done.returncode == expect, (command, done)
-    return done.stdout + done.stderr
+    result = subprocess.run(command, input=give, text=True, capture_output=True, timeout=20)
+    assert expect is None or result.returncode == expect, (command, result)
+    return result.stdout + result.stderr
 
 
 def make_certificates(place):
@@ -42,9 +42,9 @@ def ask(port, place, *options, give="a line\n", expect=0):
 def serves_openssl(peer, place):
     with Listening(peer, "serve", f"{place}/own.pem", f"{place}/own.key") as server:
         for version in ("-tls1_2", "-tls1_3"):
-            said = ask(server.port, place, version, "-alpn", "echo", give="GET /10 HTTP/1.0\n\n")
-            assert "xxxxxxxxxx" in said and "ALPN protocol: echo" in said, said
-            assert "closed" in said and "unexpected eof" not in said, said
+            output = ask(server.port, place, version, "-alpn", "echo", give="GET /10 HTTP/1.0\n\n")
+            assert "xxxxxxxxxx" in output and "ALPN protocol: echo" in output, output
+            assert "closed" in output and "unexpected eof" not in output, output
         ticket = f"{place}/ticket"
         assert "New, TLSv1.3" in ask(server.port, place, "-sess_out", ticket, give="GET /0 HTTP/1.0\n\n")
         assert "Reused, TLSv1.3" in ask(server.port, place, "-sess_in", ticket, give="GET /0 HTTP/1.0\n\n")
@@ -67,15 +67,16 @@ def serves_curl(peer, place):
 def asks_clients_for_certificates(peer, place):
     with Listening(peer, "serve", f"{place}/own.pem", f"{place}/own.key", f"{place}/ca.pem") as server:
         assert "certificate required" in ask(server.port, place, give="GET /1 HTTP/1.0\n\n", expect=None)
-        own = ["-cert", f"{place}/own.pem", "-key", f"{place}/own.key"]
-        assert "200 OK" in ask(server.port, place, *own, give="GET /1 HTTP/1.0\n\n")
+        client_options = ["-cert", f"{place}/own.pem", "-key", f"{place}/own.key"]
+        assert "200 OK" in ask(server.port, place, *client_options, give="GET /1 HTTP/1.0\n\n")
 
 
 class Running:
     """A server that does not say when it listens."""
 
-    def __init__(self, port, *command, **how):
-        self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, **how)
+    def __init__(self, port, *command, **options):
+        self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+                                        **options)
         for _ in range(200):
             try:
                 socket.create_connection(("127.0.0.1", port), timeout=1).close()
@@ -94,32 +95,33 @@ class Running:
 
 
 def free_port():
-    with socket.create_server(("127.0.0.1", 0)) as one:
-        return one.getsockname()[1]
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return listener.getsockname()[1]
 
 
-def get(peer, place, port, host, path, *own, expect=0):
-    return run(peer, "get", str(port), host, f"{place}/ca.pem", path, *own, expect=expect)
+def get(peer, place, port, host, path, *extra, expect=0):
+    return run(peer, "get", str(port), host, f"{place}/ca.pem", path, *extra, expect=expect)
 
 
 def asks_openssl(peer, place):
     (place / "page").write_text("a page" * 10_000)
-    own = [f"{place}/own.pem", f"{place}/own.key"]
+    certificate = [f"{place}/own.pem", f"{place}/own.key"]
+    server_options = ["-cert", certificate[0], "-key", certificate[1]]
     for version in ("-tls1_2", "-tls1_3"):
         port = free_port()
-        server = ["openssl", "s_server", "-accept", f"127.0.0.1:{port}", "-cert", own[0], "-key", own[1], "-WWW",
+        server = ["openssl", "s_server", "-accept", f"127.0.0.1:{port}", *server_options, "-WWW",
                   "-alpn", "http/1.1", version]
         with Running(port, *server, cwd=place):
-            said = get(peer, place, port, "example.test", "/page")
-            sizes = re.findall(r"TLSv1\.[23] (new|resumed) http/1.1 (\d+)", said)
-            assert [kind for kind, _ in sizes] == ["new", "resumed"], said
-            assert all(int(size) > 60_000 for _, size in sizes), said
+            output = get(peer, place, port, "example.test", "/page")
+            sizes = re.findall(r"TLSv1\.[23] (new|resumed) http/1.1 (\d+)", output)
+            assert [kind for kind, _ in sizes] == ["new", "resumed"], output
+            assert all(int(size) > 60_000 for _, size in sizes), output
             assert "hostname mismatch" in get(peer, place, port, "other.test", "/page", expect=1)
     port = free_port()
-    with Running(port, "openssl", "s_server", "-accept", f"127.0.0.1:{port}", "-cert", own[0], "-key", own[1], "-www",
+    with Running(port, "openssl", "s_server", "-accept", f"127.0.0.1:{port}", *server_options, "-www",
                  "-Verify", "1", "-verify_return_error", "-CAfile", f"{place}/ca.pem"):
         assert "certificate required" in get(peer, place, port, "example.test", "/", expect=1)
-        assert "TLSv1.3 new" in get(peer, place, port, "example.test", "/", *own)
+        assert "TLSv1.3 new" in get(peer, place, port, "example.test", "/", *certificate)
 
 
 def asks_nginx(peer, place, nginx):
@@ -138,8 +140,8 @@ http {{
 }}
 """)
     with Running(port, nginx, "-p", str(place), "-c", f"{place}/nginx.conf", "-e", "stderr"):
-        said = get(peer, place, port, "example.test", "/page.html")
-        assert re.search(r"TLSv1.3 new http/1.1 60\d+\nTLSv1.3 resumed http/1.1 60\d+\n", said), said
+        output = get(peer, place, port, "example.test", "/page.html")
+        assert re.search(r"TLSv1.3 new http/1.1 60\d+\nTLSv1.3 resumed http/1.1 60\d+\n", output), output
         assert "hostname mismatch" in get(peer, place, port, "other.test", "/page.html", expect=1)
 
 

@@ -16,15 +16,15 @@ CANNOT_REFUSE = 77
 
 def told(*command, status=0, **environment):
     clean = {name: value for name, value in os.environ.items() if not name.startswith("MOTET_")}
-    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, env=clean | environment)
-    assert done.returncode in (status, CANNOT_REFUSE), (command, done)
-    return None if done.returncode != status else done.stdout + done.stderr
+    result = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, env=clean | environment)
+    assert result.returncode in (status, CANNOT_REFUSE), (command, result)
+    return None if result.returncode != status else result.stdout + result.stderr
 
 
-def line(text, what):
-    found = re.search(rf"^{re.escape(what)} +(.+)$", text, re.MULTILINE)
-    assert found, (what, text)
-    return found[1]
+def line(text, title):
+    match = re.search(rf"^{re.escape(title)} +(.+)$", text, re.MULTILINE)
+    assert match, (title, text)
+    return match[1]
 
 
 def the_host(doctor, deny, backends):
@@ -32,8 +32,8 @@ def the_host(doctor, deny, backends):
     assert line(text, "kernel").startswith("Linux "), text
     assert line(text, "backend").split()[0].rstrip(";") in backends, text
     assert int(line(text, "processors").split()[0]) >= 1, text
-    for what in ("guards of stacks", "huge pages", "clock source", "descriptors", "locked memory"):
-        line(text, what)
+    for title in ("guards of stacks", "huge pages", "clock source", "descriptors", "locked memory"):
+        line(text, title)
     assert "\nFor more:\n" in text or text.endswith("\nThere is nothing to set.\n"), text
 
 
