@@ -17,16 +17,16 @@ using motet::compat::use_fiber;
 namespace {
 
 void greet(motet::net::tcp_stream peer) {
-  motet::reader from(peer);
-  while (const auto name = from.line()) peer.write_all("hello, " + std::string(*name) + "\n");
+  motet::reader input(peer);
+  while (const auto name = input.line()) peer.write_all("hello, " + std::string(*name) + "\n");
 }
 
 /// As every program of Asio's: each step is a callback.
 struct callback_client {
   explicit callback_client(asio::io_context& io) : socket(io) {}
 
-  void ask(const tcp::endpoint& to) {
-    socket.async_connect(to, [this](std::error_code) {
+  void ask(const tcp::endpoint& server) {
+    socket.async_connect(server, [this](std::error_code) {
       asio::async_write(
           socket, asio::buffer("callback\n", 9), [this](std::error_code, std::size_t) {
             asio::async_read_until(socket, answer, '\n', [this](std::error_code, std::size_t size) {
@@ -42,10 +42,10 @@ struct callback_client {
   asio::streambuf answer;
 };
 
-void ask_as_fiber(asio::io_context& io, const tcp::endpoint& to) {
+void ask_as_fiber(asio::io_context& io, const tcp::endpoint& server) {
   asio::steady_timer(io, 20ms).async_wait(use_fiber);
   tcp::socket socket(io);
-  socket.async_connect(to, use_fiber);
+  socket.async_connect(server, use_fiber);
   asio::async_write(socket, asio::buffer("fiber\n", 6), use_fiber);
   std::array<char, 13> answer;
   asio::async_read(socket, asio::buffer(answer), use_fiber);
@@ -58,13 +58,13 @@ int main() {
   asio::io_context io;
   const motet::compat::asio_host host(io.get_executor());
   motet::net::tcp_listener listener(motet::net::endpoint::loopback(0));
-  const tcp::endpoint to(asio::ip::address_v4::loopback(), listener.local_endpoint().port());
+  const tcp::endpoint server(asio::ip::address_v4::loopback(), listener.local_endpoint().port());
   motet::group servers;
   servers.spin([&] { listener.serve(greet); });
-  callback_client other(io);
-  other.ask(to);
+  callback_client client(io);
+  client.ask(server);
   motet::spin([&] {
-    ask_as_fiber(io, to);
+    ask_as_fiber(io, server);
     io.stop();
   });
   io.run();

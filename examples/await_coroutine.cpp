@@ -21,8 +21,8 @@ class task {
     auto final_suspend() noexcept {
       struct back_to_the_waiter {
         bool await_ready() noexcept { return false; }
-        std::coroutine_handle<> await_suspend(handle ended) noexcept {
-          return ended.promise().waiter;
+        std::coroutine_handle<> await_suspend(handle coroutine) noexcept {
+          return coroutine.promise().waiter;
         }
         void await_resume() noexcept {}
       };
@@ -52,7 +52,7 @@ class task {
   }
 
  private:
-  explicit task(handle made) : handle_(made) {}
+  explicit task(handle coroutine) : handle_(coroutine) {}
   handle handle_;
 };
 

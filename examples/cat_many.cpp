@@ -22,26 +22,26 @@ constexpr std::size_t piece_size = 65'536;
 
 /// A file that is being read.
 struct source {
-  explicit source(const char* of) : path(of) {}
+  explicit source(const char* file) : path(file) {}
   const char* path;
   motet::local::channel<piece> pieces{pieces_ahead};
-  bool failed = false;
+  bool has_failed = false;
 };
 
-void read(source& from) {
+void read(source& file) {
   try {
-    motet::file opened = motet::file::open(from.path);
+    motet::file stream = motet::file::open(file.path);
     for (;;) {
       piece next(piece_size);
-      next.resize(opened.read(next));
+      next.resize(stream.read(next));
       if (next.empty()) break;
-      from.pieces.push(std::move(next));
+      file.pieces.push(std::move(next));
     }
   } catch (const std::system_error& error) {
     std::fprintf(stderr, "cat_many: %s\n", error.what());
-    from.failed = true;
+    file.has_failed = true;
   }
-  from.pieces.close();
+  file.pieces.close();
 }
 
 /// Returns: whether all files could be read.
@@ -53,11 +53,11 @@ bool write_all(std::span<char*> paths) {
   for (;;) {
     while (open.size() < files_at_once && next != paths.end()) {
       open.emplace_back(*next++);
-      readers.spin([&from = open.back()] { read(from); });
+      readers.spin([&file = open.back()] { read(file); });
     }
     if (open.empty()) return good;
-    for (const piece& each : open.front().pieces) motet::io::write_all(STDOUT_FILENO, each);
-    good = good && !open.front().failed;
+    for (const piece& part : open.front().pieces) motet::io::write_all(STDOUT_FILENO, part);
+    good = good && !open.front().has_failed;
     open.pop_front();
   }
 }

@@ -25,16 +25,16 @@ constexpr std::size_t lines_waiting = 64;
 using lines = motet::channel<std::string>;
 
 struct joined {
-  int who;
+  int id;
   std::string name;
-  std::shared_ptr<lines> to;
+  std::shared_ptr<lines> output;
 };
 struct said {
-  int who;
+  int id;
   std::string text;
 };
 struct left {
-  int who;
+  int id;
 };
 using news = std::variant<joined, said, left>;
 
@@ -43,39 +43,39 @@ class room {
  public:
   void hear(joined member) {
     const std::string name = member.name;
-    members_.emplace(member.who, guest{std::move(member.name), std::move(member.to)});
+    members_.emplace(member.id, guest{std::move(member.name), std::move(member.output)});
     tell_all("* " + name + " joins\n");
   }
-  void hear(const said& what) {
-    const auto speaker = members_.find(what.who);
-    if (speaker != members_.end()) tell_all(speaker->second.name + ": " + what.text + "\n");
+  void hear(const said& message) {
+    const auto speaker = members_.find(message.id);
+    if (speaker != members_.end()) tell_all(speaker->second.name + ": " + message.text + "\n");
   }
-  void hear(const left& gone) {
-    const auto absent = members_.extract(gone.who);
-    if (absent) tell_all("* " + absent.mapped().name + " leaves\n");
+  void hear(const left& message) {
+    const auto member = members_.extract(message.id);
+    if (member) tell_all("* " + member.mapped().name + " leaves\n");
   }
 
  private:
   struct guest {
     std::string name;
-    std::shared_ptr<lines> to;
+    std::shared_ptr<lines> output;
     std::size_t missed = 0;
   };
 
   void tell_all(const std::string& line) {
-    for (auto& [who, each] : members_) tell(each, line);
+    for (auto& [id, member] : members_) tell(member, line);
   }
 
   /// Never waits.
-  static void tell(guest& to, const std::string& line) {
-    if (to.missed > 0) {
-      if (!to.to->try_push("* you missed " + std::to_string(to.missed) + "\n")) {
-        ++to.missed;
+  static void tell(guest& member, const std::string& line) {
+    if (member.missed > 0) {
+      if (!member.output->try_push("* you missed " + std::to_string(member.missed) + "\n")) {
+        ++member.missed;
         return;
       }
-      to.missed = 0;
+      member.missed = 0;
     }
-    if (!to.to->try_push(line)) ++to.missed;
+    if (!member.output->try_push(line)) ++member.missed;
   }
 
   std::map<int, guest> members_;
@@ -85,9 +85,9 @@ using room_actor = motet::actor<news>;
 
 room_actor open_room() {
   return room_actor({.name = "room"}, [](room_actor::inbox& inbox) {
-    room here;
+    room chat;
     for (;;) {
-      std::visit([&](auto&& what) { here.hear(std::forward<decltype(what)>(what)); },
+      std::visit([&](auto&& message) { chat.hear(std::forward<decltype(message)>(message)); },
                  inbox.receive());
     }
   });
@@ -96,7 +96,7 @@ room_actor open_room() {
 /// Cuts what comes from a client into lines.
 class line_reader {
  public:
-  explicit line_reader(motet::net::tcp_stream& from) : from_(from) {}
+  explicit line_reader(motet::net::tcp_stream& peer) : peer_(peer) {}
 
   /// Returns: the next line without its end; nothing at the end, or if a line is too long.
   std::optional<std::string> next() {
@@ -108,37 +108,37 @@ class line_reader {
         return line;
       }
       if (text_.size() > longest_line) return std::nullopt;
-      std::array<char, longest_line> more;
-      const std::size_t size = from_.read(std::as_writable_bytes(std::span(more)));
+      std::array<char, longest_line> buffer;
+      const std::size_t size = peer_.read(std::as_writable_bytes(std::span(buffer)));
       if (size == 0) return std::nullopt;
-      text_.append(more.data(), size);
+      text_.append(buffer.data(), size);
     }
   }
 
  private:
-  motet::net::tcp_stream& from_;
+  motet::net::tcp_stream& peer_;
   std::string text_;
 };
 
 /// Leaves however the conversation ends; the room takes it without waiting.
 struct membership {
-  const room_actor& in;
-  int who;
-  ~membership() { in.try_send(left{who}); }
+  const room_actor& chat;
+  int id;
+  ~membership() { chat.try_send(left{id}); }
 };
 
-void converse(const room_actor& in, motet::net::tcp_stream peer, int who) {
-  line_reader from(peer);
-  const auto name = from.next();
+void converse(const room_actor& chat, motet::net::tcp_stream peer, int id) {
+  line_reader input(peer);
+  const auto name = input.next();
   if (!name || name->empty()) return;
-  const auto to = std::make_shared<lines>(lines_waiting);
-  motet::group writing;
-  writing.spin([&] {
-    for (const std::string& line : *to) peer.write_all(std::as_bytes(std::span(line)));
+  const auto output = std::make_shared<lines>(lines_waiting);
+  motet::group writers;
+  writers.spin([&] {
+    for (const std::string& line : *output) peer.write_all(std::as_bytes(std::span(line)));
   });
-  in.send(joined{who, *name, to});
-  const membership until_the_end{in, who};
-  while (auto line = from.next()) in.send(said{who, std::move(*line)});
+  chat.send(joined{id, *name, output});
+  const membership presence{chat, id};
+  while (auto line = input.next()) chat.send(said{id, std::move(*line)});
 }
 
 void serve(std::uint16_t port) {
@@ -153,10 +153,10 @@ void serve(std::uint16_t port) {
 }  // namespace
 
 int main(int count, char** words) {
-  const std::string_view wanted = count > 1 ? words[1] : "0";
+  const std::string_view argument = count > 1 ? words[1] : "0";
   std::uint16_t port = 0;
-  const auto [end, error] = std::from_chars(wanted.begin(), wanted.end(), port);
-  if (count > 2 || error != std::errc() || end != wanted.end()) {
+  const auto [end, error] = std::from_chars(argument.begin(), argument.end(), port);
+  if (count > 2 || error != std::errc() || end != argument.end()) {
     std::fprintf(stderr, "usage: chat_server [PORT]\n");
     return 2;
   }

@@ -36,15 +36,15 @@ url parse(std::string_view text) {
   const std::string_view place = text.substr(0, text.find('/'));
   const std::string_view path = text.substr(place.size());
   const std::string_view host = place.substr(0, place.find(':'));
-  url found{.host = std::string(host), .path = path.empty() ? "/" : std::string(path)};
+  url result{.host = std::string(host), .path = path.empty() ? "/" : std::string(path)};
   if (host.size() < place.size()) {
     const std::string_view port = place.substr(host.size() + 1);
-    const auto [end, error] = std::from_chars(port.begin(), port.end(), found.port);
+    const auto [end, error] = std::from_chars(port.begin(), port.end(), result.port);
     if (error != std::errc() || end != port.end()) {
       throw std::invalid_argument("a port is a number from 0 to 65535");
     }
   }
-  return found;
+  return result;
 }
 
 struct answer {
@@ -52,18 +52,18 @@ struct answer {
   std::string text;  // the status and the size; or what went wrong
 };
 
-answer ask(const url& wanted) {
-  auto server = motet::net::tcp_stream::connect(wanted.host, wanted.port);
-  server.write_all("GET " + wanted.path + " HTTP/1.0\r\nHost: " + wanted.host +
+answer ask(const url& address) {
+  auto server = motet::net::tcp_stream::connect(address.host, address.port);
+  server.write_all("GET " + address.path + " HTTP/1.0\r\nHost: " + address.host +
                    "\r\nConnection: close\r\n\r\n");
-  motet::reader from(server);
-  const auto status = from.line();
+  motet::reader input(server);
+  const auto status = input.line();
   if (!status || !status->starts_with("HTTP/")) throw std::runtime_error("no answer in HTTP");
   std::string text(*status);
-  while (!from.until("\r\n").value_or("").empty()) continue;  // the fields of the head
+  while (!input.until("\r\n").value_or("").empty()) continue;  // the fields of the head
   std::size_t size = 0;
   std::vector<std::byte> piece(65'536);
-  while (const std::size_t more = from.read(piece)) size += more;
+  while (const std::size_t count = input.read(piece)) size += count;
   return {.good = true, .text = text + ", " + std::to_string(size) + " bytes"};
 }
 
@@ -81,20 +81,21 @@ answer get(std::string_view text) {
 /// Returns: whether all have answered.
 bool get_all(std::span<char*> urls) {
   std::vector<std::function<answer()>> requests;
-  for (const char* each : urls) requests.push_back([each] { return get(each); });
+  for (const char* address : urls) requests.push_back([address] { return get(address); });
   const auto begin = motet::clock::now();
   const std::vector<answer> answers = motet::await_all(requests);
-  const auto took = motet::clock::now() - begin;
+  const auto duration = motet::clock::now() - begin;
 
-  std::size_t answered = 0;
+  std::size_t answer_count = 0;
   for (std::size_t i = 0; i < urls.size(); ++i) {
-    const answer& each = answers[i];
-    std::fprintf(each.good ? stdout : stderr, "%s: %s\n", urls[i], each.text.c_str());
-    if (each.good) ++answered;
+    const answer& item = answers[i];
+    std::fprintf(item.good ? stdout : stderr, "%s: %s\n", urls[i], item.text.c_str());
+    if (item.good) ++answer_count;
   }
-  std::printf("%zu answers in %lld ms\n", answered,
-              static_cast<long long>(std::chrono::round<std::chrono::milliseconds>(took).count()));
-  return answered == urls.size();
+  std::printf(
+      "%zu answers in %lld ms\n", answer_count,
+      static_cast<long long>(std::chrono::round<std::chrono::milliseconds>(duration).count()));
+  return answer_count == urls.size();
 }
 
 }  // namespace

@@ -11,13 +11,13 @@ using namespace std::chrono_literals;
 
 int main() {
   int ticks = 0;
-  auto ticking = motet::spin([&] {
+  auto ticker = motet::spin([&] {
     for (;; ++ticks) motet::sleep_for(50us);
   });
   try {
     motet::with_timeout(500ms, [] {
-      for (const motet::net::endpoint& each : motet::dns::resolve("localhost", 80)) {
-        std::printf("localhost: %s\n", each.to_string().c_str());
+      for (const motet::net::endpoint& address : motet::dns::resolve("localhost", 80)) {
+        std::printf("localhost: %s\n", address.to_string().c_str());
       }
     });
   } catch (const motet::timed_out&) {
@@ -25,6 +25,6 @@ int main() {
   } catch (const std::system_error& error) {
     std::printf("no address: %s\n", error.what());
   }
-  ticking.cancel();
+  ticker.cancel();
   std::printf("meanwhile another fiber ran %d times\n", ticks);
 }

@@ -25,15 +25,15 @@ struct arguments {
 };
 
 arguments read_arguments(std::span<char*> words) {
-  arguments read;
+  arguments result;
   for (std::size_t i = 1; i < words.size(); i += 2) {
     const std::string_view name = words[i];
     if (i + 1 == words.size()) throw std::invalid_argument(std::string(name) + " needs a value");
     const std::string_view value = words[i + 1];
     if (name == "--backend") {
-      read.runtime.backend = value;
+      result.runtime.backend = value;
     } else if (name == "--port") {
-      const auto [end, error] = std::from_chars(value.begin(), value.end(), read.port);
+      const auto [end, error] = std::from_chars(value.begin(), value.end(), result.port);
       if (error != std::errc() || end != value.end()) {
         throw std::invalid_argument("--port needs a number from 0 to 65535");
       }
@@ -41,17 +41,17 @@ arguments read_arguments(std::span<char*> words) {
       throw std::invalid_argument("unknown argument " + std::string(name));
     }
   }
-  return read;
+  return result;
 }
 
 /// Blocks SIGINT and SIGTERM for the thread; they are read as data instead.
 motet::fd ending_signals() {
-  sigset_t ending;
-  ::sigemptyset(&ending);
-  ::sigaddset(&ending, SIGINT);
-  ::sigaddset(&ending, SIGTERM);
-  ::pthread_sigmask(SIG_BLOCK, &ending, nullptr);
-  return motet::fd(::signalfd(-1, &ending, SFD_CLOEXEC));
+  sigset_t signals;
+  ::sigemptyset(&signals);
+  ::sigaddset(&signals, SIGINT);
+  ::sigaddset(&signals, SIGTERM);
+  ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  return motet::fd(::signalfd(-1, &signals, SFD_CLOEXEC));
 }
 
 void allow_many_descriptors() {
@@ -87,9 +87,9 @@ void serve(std::uint16_t port) {
 
 int main(int count, char** words) {
   try {
-    const arguments given = read_arguments({words, static_cast<std::size_t>(count)});
+    const arguments options = read_arguments({words, static_cast<std::size_t>(count)});
     allow_many_descriptors();
-    motet::run(given.runtime, [&] { serve(given.port); });
+    motet::run(options.runtime, [&] { serve(options.port); });
   } catch (const std::exception& e) {
     std::fprintf(stderr, "echo_server: %s\n", e.what());
     return 1;

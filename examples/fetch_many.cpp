@@ -31,43 +31,44 @@ std::string fetch(http::client& client, const std::string& address) {
 
 /// Returns: what is to be printed of an address.
 std::string report(http::client& client, const std::string& address) {
-  const auto begun = clock::now();
+  const auto start = clock::now();
   std::string outcome;
   try {
     outcome = retry({.attempts = 3, .delay = 50ms}, [&] { return fetch(client, address); });
   } catch (const std::exception& error) {
     outcome = std::string("failed: ") + error.what();
   }
-  const auto took = std::chrono::duration_cast<std::chrono::milliseconds>(clock::now() - begun);
-  return outcome + ' ' + std::to_string(took.count()) + " ms " + address;
+  const auto duration = std::chrono::duration_cast<std::chrono::milliseconds>(clock::now() - start);
+  return outcome + ' ' + std::to_string(duration.count()) + " ms " + address;
 }
 
 }  // namespace
 
 int main(int count, char** words) {
   std::size_t at_once = 20;
-  double within = 60;
+  double seconds = 60;
   for (int index = 1; index + 1 < count; index += 2) {
     const std::string_view name = words[index];
     if (name == "--at-once") at_once = std::strtoul(words[index + 1], nullptr, 10);
-    if (name == "--within") within = std::atof(words[index + 1]);
+    if (name == "--within") seconds = std::atof(words[index + 1]);
   }
   std::vector<std::string> addresses;
   for (std::string line; std::getline(std::cin, line);) addresses.push_back(line);
 
-  std::size_t done = 0;
-  const bool in_time = move_on_after(std::chrono::duration<double>(within), [&] {
+  std::size_t finished_count = 0;
+  const bool in_time = move_on_after(std::chrono::duration<double>(seconds), [&] {
     http::client client({.connections_per_host = at_once});
-    group all(at_once);
-    for (const std::string& each : addresses) {
-      all.spin([&] {
-        const std::string line = report(client, each);
+    group requests(at_once);
+    for (const std::string& address : addresses) {
+      requests.spin([&] {
+        const std::string line = report(client, address);
         std::cout << line << '\n';
-        ++done;
+        ++finished_count;
       });
     }
-    all.await_all();
+    requests.await_all();
   });
-  std::cout << done << " of " << addresses.size() << (in_time ? "\n" : ", the time is up\n");
+  std::cout << finished_count << " of " << addresses.size()
+            << (in_time ? "\n" : ", the time is up\n");
   return in_time ? 0 : 1;
 }

@@ -11,8 +11,8 @@ namespace {
 
 const motet::fiber_local<int> request(motet::inherited, 0);
 
-void note(const char* what) {
-  std::printf("  request %d: %s\n", *request, what);
+void note(const char* event) {
+  std::printf("  request %d: %s\n", *request, event);
 }
 
 void look_up(const char* table) {

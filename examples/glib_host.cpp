@@ -17,13 +17,13 @@ struct host {
   std::exception_ptr failure;  // it must not pass through GLib's frames
 };
 
-gboolean run_fibers(gint, GIOCondition, gpointer in) {
-  auto& mine = *static_cast<host*>(in);
+gboolean run_fibers(gint, GIOCondition, gpointer data) {
+  auto& self = *static_cast<host*>(data);
   try {
     motet::run_ready();
   } catch (...) {
-    mine.failure = std::current_exception();
-    g_main_loop_quit(mine.loop);
+    self.failure = std::current_exception();
+    g_main_loop_quit(self.loop);
   }
   return G_SOURCE_CONTINUE;
 }
@@ -36,19 +36,19 @@ gboolean tick(gpointer ticks) {
 }  // namespace
 
 int main() {
-  host mine;
+  host self;
   int ticks = 0;
-  g_unix_fd_add(motet::poll_descriptor(), G_IO_IN, run_fibers, &mine);
+  g_unix_fd_add(motet::poll_descriptor(), G_IO_IN, run_fibers, &self);
   g_timeout_add(10, tick, &ticks);
   motet::spin([&] {
     for (int i = 3; i > 0; --i) {
       std::printf("%d\n", i);
       motet::sleep_for(50ms);
     }
-    g_main_loop_quit(mine.loop);
+    g_main_loop_quit(self.loop);
   });
-  g_main_loop_run(mine.loop);
-  if (mine.failure) std::rethrow_exception(mine.failure);
+  g_main_loop_run(self.loop);
+  if (self.failure) std::rethrow_exception(self.failure);
   std::printf("%s\n", ticks > 3 ? "and the loop went on" : "the loop stood still");
-  g_main_loop_unref(mine.loop);
+  g_main_loop_unref(self.loop);
 }

@@ -19,22 +19,22 @@ namespace {
 
 /// A peer that is gone is nobody's failure: the others go on.
 void echo(tcp_stream peer) {
-  std::error_code gone;
+  std::error_code error;
   std::array<std::byte, 4096> buffer;
-  while (const std::size_t size = peer.read(buffer, gone)) {
-    peer.write_all(std::span(buffer).first(size), gone);
+  while (const std::size_t size = peer.read(buffer, error)) {
+    peer.write_all(std::span(buffer).first(size), error);
   }
 }
 
-void serve(tcp_listener listener, std::stop_token asked) {
-  const std::size_t cut = listener.serve({.drain = asked, .grace = 100ms}, echo);
-  std::printf("server: has ended, %zu had not finished\n", cut);
+void serve(tcp_listener listener, std::stop_token stop) {
+  const std::size_t cut_count = listener.serve({.drain = stop, .grace = 100ms}, echo);
+  std::printf("server: has ended, %zu had not finished\n", cut_count);
 }
 
 /// Sends a byte each 30 ms, so often, and reads it again.
-void talk(const char* name, const motet::net::endpoint& where, int times) {
+void talk(const char* name, const motet::net::endpoint& server_address, int times) {
   std::error_code error;
-  tcp_stream server = tcp_stream::connect(where, error);
+  tcp_stream server = tcp_stream::connect(server_address, error);
   if (error) {
     std::printf("%s: %s\n", name, error.message().c_str());
     return;
@@ -55,16 +55,16 @@ void talk(const char* name, const motet::net::endpoint& where, int times) {
 
 int main() {
   tcp_listener listener(motet::net::endpoint::loopback(0));
-  const motet::net::endpoint where = listener.local_endpoint();
+  const motet::net::endpoint server_address = listener.local_endpoint();
   std::stop_source stop;
   motet::await_all([&] { serve(std::move(listener), stop.get_token()); },
-                   [&] { talk("short client", where, 1); },
-                   [&] { talk("longer client", where, 4); },
-                   [&] { talk("endless client", where, 1'000); },
+                   [&] { talk("short client", server_address, 1); },
+                   [&] { talk("longer client", server_address, 4); },
+                   [&] { talk("endless client", server_address, 1'000); },
                    [&] {
                      motet::sleep_for(60ms);
                      stop.request_stop();  // a signal could ask as well: see line_server
                      motet::sleep_for(10ms);
-                     talk("late client", where, 1);
+                     talk("late client", server_address, 1);
                    });
 }

@@ -22,13 +22,13 @@ int main(int count, char** words) {
   routes.get("/", [](motet::http::request&, motet::http::response& answer) {
     answer.write("Hello, world\n");
   });
-  routes.get("/hello/{name}", [](motet::http::request& asked, motet::http::response& answer) {
+  routes.get("/hello/{name}", [](motet::http::request& request, motet::http::response& answer) {
     answer.header("Content-Type", "text/plain; charset=utf-8");
-    answer.write("Hello, " + std::string(asked.parameter("name")) + "\n");
+    answer.write("Hello, " + std::string(request.parameter("name")) + "\n");
   });
-  routes.post("/echo", [](motet::http::request& asked, motet::http::response& answer) {
+  routes.post("/echo", [](motet::http::request& request, motet::http::response& answer) {
     std::array<std::byte, 4096> piece;
-    while (const std::size_t size = asked.read(piece)) answer.write(std::span(piece).first(size));
+    while (const std::size_t size = request.read(piece)) answer.write(std::span(piece).first(size));
   });
 
   return motet::run_until_signal([&](const std::stop_token& stop) {

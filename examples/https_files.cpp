@@ -18,8 +18,9 @@ int main(int count, char** words) {
     std::cerr << "usage: https_files DIRECTORY CHAIN.pem KEY.pem [PORT]\n";
     return 2;
   }
-  const tls::server_context own({.certificates = {{.chain_file = words[2], .key_file = words[3]}},
-                                 .protocols = {"http/1.1"}});
+  const tls::server_context context(
+      {.certificates = {{.chain_file = words[2], .key_file = words[3]}},
+       .protocols = {"http/1.1"}});
   http::router routes;
   routes.get("/{path...}", http::files(words[1]));
   net::tcp_listener listener(
@@ -27,12 +28,12 @@ int main(int count, char** words) {
   std::cout << "listening on " << listener.local_endpoint().to_string() << std::endl;
 
   return run_until_signal([&](const std::stop_token& stop) {
-    http::serve_options how;
-    how.connections.drain = stop;
-    how.connections.on_error = [](const std::exception_ptr&) {};  // clients that fail at TLS
-    listener.serve(how.connections, [&](net::tcp_stream peer) {
-      auto safe = with_timeout(10s, [&] { return tls::stream::accept(std::move(peer), own); });
-      http::serve_connection(std::move(safe), how, routes);
+    http::serve_options options;
+    options.connections.drain = stop;
+    options.connections.on_error = [](const std::exception_ptr&) {};  // clients that fail at TLS
+    listener.serve(options.connections, [&](net::tcp_stream peer) {
+      auto safe = with_timeout(10s, [&] { return tls::stream::accept(std::move(peer), context); });
+      http::serve_connection(std::move(safe), options, routes);
     });
   });
 }

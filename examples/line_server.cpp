@@ -40,58 +40,58 @@ constexpr std::size_t longest_line = 4'096;  // bytes, without the line feed
 constexpr auto longest_farewell = 2s;
 constexpr auto grace = 5s;
 
-void answer(std::string_view line, writer& to) {
+void answer(std::string_view line, writer& output) {
   std::string upper(line);
   for (char& letter : upper) {
     if (letter >= 'a' && letter <= 'z') letter = static_cast<char>(letter - 'a' + 'A');
   }
-  to.write(upper + "\n");
+  output.write(upper + "\n");
 }
 
 /// Only the wait for a line is ended by the stop: a line that was taken is answered.
 /// Returns: whether that was so; false if the client has ended its side.
-bool answer_until(const std::stop_token& asked_to_end, reader& from, writer& to) {
-  const auto next = [&] { return from.until("\n", longest_line); };
-  while (const auto line = motet::move_on_when_stopped(asked_to_end, next)) {
+bool answer_until(const std::stop_token& stop, reader& input, writer& output) {
+  const auto next = [&] { return input.until("\n", longest_line); };
+  while (const auto line = motet::move_on_when_stopped(stop, next)) {
     if (!line->has_value()) return false;
-    answer(**line, to);
+    answer(**line, output);
   }
   return true;
 }
 
 /// Returns: how many bytes have arrived that nobody has read.
-std::size_t arrived(const tcp_stream& peer, reader& from) {
+std::size_t arrived(const tcp_stream& peer, reader& input) {
   int in_kernel = 0;
   if (::ioctl(peer.native_handle(), FIONREAD, &in_kernel) != 0) in_kernel = 0;
-  return from.peek(0).size() + static_cast<std::size_t>(in_kernel);
+  return input.peek(0).size() + static_cast<std::size_t>(in_kernel);
 }
 
-/// Answers the lines that lie whole in the next `left` bytes, which have arrived: nothing waits for
+/// Answers the lines that lie whole in the next `size` bytes, which have arrived: nothing waits for
 /// the client, and a client that goes on sending does not delay the end.
-void answer_arrived(std::size_t left, reader& from, writer& to) {
-  while (left > 0) {
-    const auto ahead = from.peek(std::min(left, longest_line + 1));
-    const auto next = ahead.first(std::min(left, ahead.size()));
+void answer_arrived(std::size_t size, reader& input, writer& output) {
+  while (size > 0) {
+    const auto ahead = input.peek(std::min(size, longest_line + 1));
+    const auto next = ahead.first(std::min(size, ahead.size()));
     if (std::ranges::find(next, std::byte{'\n'}) == next.end() && next.size() <= longest_line) {
       return;
     }
-    const auto line = from.until("\n", longest_line);
-    answer(*line, to);
-    left -= line->size() + 1;
+    const auto line = input.until("\n", longest_line);
+    answer(*line, output);
+    size -= line->size() + 1;
   }
 }
 
-void answer_all(tcp_stream& peer, const std::stop_token& asked_to_end) {
-  reader from(peer, longest_line + 1);
-  writer to(peer);
+void answer_all(tcp_stream& peer, const std::stop_token& stop) {
+  reader input(peer, longest_line + 1);
+  writer output(peer);
   try {
-    if (answer_until(asked_to_end, from, to)) answer_arrived(arrived(peer, from), from, to);
+    if (answer_until(stop, input, output)) answer_arrived(arrived(peer, input), input, output);
   } catch (const motet::limit_exceeded&) {
-    to.write("error: a line has at most 4096 bytes\n");
+    output.write("error: a line has at most 4096 bytes\n");
   } catch (const motet::unexpected_eof&) {
     // Part of a line is no request.
   }
-  to.flush();
+  output.flush();
 }
 
 /// Closing a connection while something in it is unread would reset it, and the reset could
@@ -104,12 +104,12 @@ void say_farewell(tcp_stream& peer) {
   });
 }
 
-void serve(std::uint16_t port, const std::stop_token& asked_to_end) {
+void serve(std::uint16_t port, const std::stop_token& stop) {
   motet::net::tcp_listener listener(motet::net::endpoint::loopback(port));
   std::printf("listening on %s\n", listener.local_endpoint().to_string().c_str());
   std::fflush(stdout);
-  listener.serve({.drain = asked_to_end, .grace = grace}, [&](tcp_stream peer) {
-    answer_all(peer, asked_to_end);
+  listener.serve({.drain = stop, .grace = grace}, [&](tcp_stream peer) {
+    answer_all(peer, stop);
     say_farewell(peer);
   });
 }
@@ -117,16 +117,15 @@ void serve(std::uint16_t port, const std::stop_token& asked_to_end) {
 }  // namespace
 
 int main(int count, char** words) {
-  const std::string_view wanted = count > 1 ? words[1] : "0";
+  const std::string_view argument = count > 1 ? words[1] : "0";
   std::uint16_t port = 0;
-  const auto [end, error] = std::from_chars(wanted.begin(), wanted.end(), port);
-  if (count > 2 || error != std::errc() || end != wanted.end()) {
+  const auto [end, error] = std::from_chars(argument.begin(), argument.end(), port);
+  if (count > 2 || error != std::errc() || end != argument.end()) {
     std::fprintf(stderr, "usage: line_server [PORT]\n");
     return 2;
   }
   try {
-    return motet::run_until_signal(
-        [port](const std::stop_token& asked_to_end) { serve(port, asked_to_end); });
+    return motet::run_until_signal([port](const std::stop_token& stop) { serve(port, stop); });
   } catch (const std::exception& failure) {
     std::fprintf(stderr, "line_server: %s\n", failure.what());
     return 1;

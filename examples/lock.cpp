@@ -18,10 +18,10 @@ int busy = 0;
 int busiest = 0;
 
 void add_one() {
-  const std::lock_guard in(guarding);
-  const int before = balance;
+  const std::lock_guard lock(guarding);
+  const int old_balance = balance;
   motet::sleep_for(1ms);  // without the lock others would read the same number here
-  balance = before + 1;
+  balance = old_balance + 1;
 }
 
 void be_served() {

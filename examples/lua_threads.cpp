@@ -67,7 +67,7 @@ void check(lua_State* state, int status) {
 
 /// Returns: how often it has counted.
 lua_Integer count_in(lua_State* state) {
-  const std::lock_guard in(lua_lock);
+  const std::lock_guard lock(lua_lock);
   lua_sethook(state, &look, LUA_MASKCOUNT, instructions_between_looks);
   lua_getglobal(state, "work");
   check(state, lua_pcall(state, 0, 1, 0));
@@ -87,32 +87,33 @@ int main(int words_given, char** words) {
 
   std::array<lua_Integer, threads> counts{};
   {
-    std::vector<motet::thread> all;
+    std::vector<motet::thread> workers;
     lua_lock.lock();  // nobody begins before all are there
-    for (lua_Integer& mine : counts) {
+    for (lua_Integer& worker_count : counts) {
       // Stays on the main thread's stack, where the collector finds it.
-      lua_State* own = lua_newthread(lua.get());
-      all.emplace_back([own, &mine] { mine = count_in(own); });
+      lua_State* worker_state = lua_newthread(lua.get());
+      workers.emplace_back(
+          [worker_state, &worker_count] { worker_count = count_in(worker_state); });
     }
     ends_at = clock_type::now() + length;
     lua_lock.unlock();
-    for (const motet::thread& each : all) each.await();
+    for (const motet::thread& worker : workers) worker.await();
   }
 
   lua_getglobal(lua.get(), "total");
   const lua_Integer total = lua_tointeger(lua.get(), -1);
   lua_Integer sum = 0;
-  for (const lua_Integer mine : counts) {
-    sum += mine;
-    std::printf("%10lld rounds, %4.1f %%\n", static_cast<long long>(mine),
-                100.0 * static_cast<double>(mine) / static_cast<double>(total));
+  for (const lua_Integer worker_count : counts) {
+    sum += worker_count;
+    std::printf("%10lld rounds, %4.1f %%\n", static_cast<long long>(worker_count),
+                100.0 * static_cast<double>(worker_count) / static_cast<double>(total));
   }
-  const auto seen = lua_lock.stats();
+  const auto statistics = lua_lock.stats();
   std::printf(
       "%10lld in all; %llu turns were over, the longest wait took %lld us\n",
-      static_cast<long long>(total), static_cast<unsigned long long>(seen.forced),
+      static_cast<long long>(total), static_cast<unsigned long long>(statistics.forced),
       static_cast<long long>(
-          std::chrono::duration_cast<std::chrono::microseconds>(seen.longest_wait).count()));
+          std::chrono::duration_cast<std::chrono::microseconds>(statistics.longest_wait).count()));
   const bool all_had_turns = *std::min_element(counts.begin(), counts.end()) > 0;
   return sum == total && all_had_turns ? EXIT_SUCCESS : EXIT_FAILURE;
 }

@@ -28,23 +28,24 @@ constexpr std::size_t longest_request = 8'192;
 /// One metric: its head, and then a line for each thread.
 class metric {
  public:
-  metric(std::ostream& out, const char* name, const char* kind, const char* help)
-      : out_(out), name_(name) {
-    out_ << "# HELP " << name << ' ' << help << "\n# TYPE " << name << ' ' << kind << '\n';
+  metric(std::ostream& output, const char* name, const char* kind, const char* help)
+      : output_(output), name_(name) {
+    output_ << "# HELP " << name << ' ' << help << "\n# TYPE " << name << ' ' << kind << '\n';
   }
 
   template <typename Number>
   void add(const std::string& labels, Number value) {
-    out_ << name_ << '{' << labels << "} " << value << '\n';
+    output_ << name_ << '{' << labels << "} " << value << '\n';
   }
 
  private:
-  std::ostream& out_;
+  std::ostream& output_;
   const char* name_;
 };
 
-std::string label_of(const motet::thread_stats& of) {
-  return of.thread == 0 ? "thread=\"ended\"" : "thread=\"" + std::to_string(of.thread) + '"';
+std::string label_of(const motet::thread_stats& thread) {
+  return thread.thread == 0 ? "thread=\"ended\""
+                            : "thread=\"" + std::to_string(thread.thread) + '"';
 }
 
 /// A counter, or a gauge: one field of every thread.
@@ -74,122 +75,124 @@ constexpr std::array fields = {
           &motet::thread_stats::timers_late},
 };
 
-void tell_operations(std::ostream& out, const motet::process_stats& of) {
-  metric told(out, "motet_operations", "gauge", "Operations that have not ended.");
-  for (const motet::thread_stats& each : of.threads) {
-    for (std::size_t i = 0; i < each.in_flight.size(); ++i) {
-      if (each.in_flight[i] == 0) continue;
+void tell_operations(std::ostream& output, const motet::process_stats& process) {
+  metric operations(output, "motet_operations", "gauge", "Operations that have not ended.");
+  for (const motet::thread_stats& thread : process.threads) {
+    for (std::size_t i = 0; i < thread.in_flight.size(); ++i) {
+      if (thread.in_flight[i] == 0) continue;
       const std::string verb(motet::name_of(static_cast<motet::verb>(i)));
-      told.add(label_of(each) + ",verb=\"" + verb + '"', each.in_flight[i]);
+      operations.add(label_of(thread) + ",verb=\"" + verb + '"', thread.in_flight[i]);
     }
   }
 }
 
 /// From 256 ns to 17 s; what is shorter or longer is in the first and the last bucket.
-void tell_delays(std::ostream& out, const motet::process_stats& of) {
+void tell_delays(std::ostream& output, const motet::process_stats& process) {
   const char* name = "motet_queue_delay_seconds";
-  out << "# HELP " << name << " Time between runnable and running, of one in 64.\n"
-      << "# TYPE " << name << " histogram\n";
-  for (const motet::thread_stats& each : of.threads) {
-    const auto& buckets = each.queue_delay.buckets;
-    const std::string label = label_of(each);
-    std::uint64_t below = 0;
+  output << "# HELP " << name << " Time between runnable and running, of one in 64.\n"
+         << "# TYPE " << name << " histogram\n";
+  for (const motet::thread_stats& thread : process.threads) {
+    const auto& buckets = thread.queue_delay.buckets;
+    const std::string label = label_of(thread);
+    std::uint64_t cumulative_count = 0;
     double sum = 0;
     for (std::size_t i = 0; i < buckets.size(); ++i) {
       const double end = static_cast<double>(std::uint64_t{1} << i) * 2e-9;
-      below += buckets[i];
+      cumulative_count += buckets[i];
       sum += static_cast<double>(buckets[i]) * end * 0.75;  // the middle of the bucket
       if (i < 7 || i > 33) continue;
-      out << name << "_bucket{" << label << ",le=\"" << end << "\"} " << below << '\n';
+      output << name << "_bucket{" << label << ",le=\"" << end << "\"} " << cumulative_count
+             << '\n';
     }
-    out << name << "_bucket{" << label << ",le=\"+Inf\"} " << below << '\n'
-        << name << "_sum{" << label << "} " << sum << '\n'
-        << name << "_count{" << label << "} " << below << '\n';
+    output << name << "_bucket{" << label << ",le=\"+Inf\"} " << cumulative_count << '\n'
+           << name << "_sum{" << label << "} " << sum << '\n'
+           << name << "_count{" << label << "} " << cumulative_count << '\n';
   }
 }
 
 std::string metrics() {
-  motet::process_stats all = motet::stats();
-  std::ostringstream out;
-  tell_delays(out, all);
-  tell_operations(out, all);
-  const motet::process_stats living = all;
-  all.threads.push_back(all.ended);
-  for (const field& each : fields) {
-    metric told(out, each.name, each.kind, each.help);
-    const bool counts = std::string_view(each.kind) == "counter";
-    for (const auto& thread : counts ? all.threads : living.threads) {
-      told.add(label_of(thread), thread.*each.value);
+  motet::process_stats process = motet::stats();
+  std::ostringstream output;
+  tell_delays(output, process);
+  tell_operations(output, process);
+  const motet::process_stats living = process;
+  process.threads.push_back(process.ended);
+  for (const field& column : fields) {
+    metric line(output, column.name, column.kind, column.help);
+    const bool counts = std::string_view(column.kind) == "counter";
+    for (const auto& thread : counts ? process.threads : living.threads) {
+      line.add(label_of(thread), thread.*column.value);
     }
   }
-  metric asleep(out, "motet_asleep_seconds_total", "counter", "How long the thread has slept.");
-  for (const motet::thread_stats& each : all.threads) {
-    asleep.add(label_of(each), std::chrono::duration<double>(each.asleep).count());
+  metric asleep(output, "motet_asleep_seconds_total", "counter", "How long the thread has slept.");
+  for (const motet::thread_stats& thread : process.threads) {
+    asleep.add(label_of(thread), std::chrono::duration<double>(thread.asleep).count());
   }
-  metric offload(out, "motet_offload", "gauge", "Threads for blocking calls, and calls in line.");
-  offload.add("what=\"threads\"", all.offload_threads);
-  offload.add("what=\"idle\"", all.offload_idle);
-  offload.add("what=\"queued\"", all.offload_queued);
-  return std::move(out).str();
+  metric offload(output, "motet_offload", "gauge",
+                 "Threads for blocking calls, and calls in line.");
+  offload.add("what=\"threads\"", process.offload_threads);
+  offload.add("what=\"idle\"", process.offload_idle);
+  offload.add("what=\"queued\"", process.offload_queued);
+  return std::move(output).str();
 }
 
 /// Whatever is asked, these numbers are the answer.
 template <typename Stream>
 void answer(Stream peer) {
-  motet::reader<Stream> from(peer, longest_request);
-  motet::writer<Stream> to(peer);
-  if (!from.until("\r\n\r\n", longest_request)) return;
+  motet::reader<Stream> input(peer, longest_request);
+  motet::writer<Stream> writer(peer);
+  if (!input.until("\r\n\r\n", longest_request)) return;
   const std::string text = metrics();
-  to.write(
+  writer.write(
       "HTTP/1.1 200 OK\r\nContent-Type: text/plain; version=0.0.4\r\nConnection: close\r\n"
       "Content-Length: " +
       std::to_string(text.size()) + "\r\n\r\n" + text);
-  to.flush();
+  writer.flush();
   peer.shutdown(SHUT_WR);
 }
 
 template <typename Stream, typename Listener>
-void serve(Listener listener, const std::stop_token& asked_to_end) {
+void serve(Listener listener, const std::stop_token& stop) {
   std::printf("listening on %s\n", listener.local_endpoint().to_string().c_str());
   std::fflush(stdout);
-  listener.serve({.drain = asked_to_end, .grace = 2s},
+  listener.serve({.drain = stop, .grace = 2s},
                  [](Stream peer) { motet::with_timeout(5s, [&] { answer(std::move(peer)); }); });
 }
 
 /// Something to count: fibers that compute for a moment and sleep for another.
 void work() {
-  motet::group several;
+  motet::group fibers;
   for (int i = 0; i < 10; ++i) {
-    several.spin([] {
+    fibers.spin([] {
       for (;;) {
         motet::sleep_for(2ms);
         for (int round = 0; round < 100; ++round) motet::snooze();
       }
     });
   }
-  several.await_all();
+  fibers.await_all();
 }
 
 }  // namespace
 
 int main(int count, char** words) {
-  const std::string_view where = count > 1 ? words[1] : "0";
+  const std::string_view address = count > 1 ? words[1] : "0";
   std::uint16_t port = 0;
-  const auto [end, error] = std::from_chars(where.begin(), where.end(), port);
-  const bool is_port = error == std::errc() && end == where.end();
+  const auto [end, error] = std::from_chars(address.begin(), address.end(), port);
+  const bool is_port = error == std::errc() && end == address.end();
   if (count > 2) {
     std::fprintf(stderr, "usage: metrics [PORT | PATH]\n");
     return 2;
   }
   try {
-    return motet::run_until_signal([&](const std::stop_token& asked_to_end) {
+    return motet::run_until_signal([&](const std::stop_token& stop) {
       motet::thread busy(work), idle([] { motet::sleep(); });
       motet::stats();  // from here on they count
       namespace net = motet::net;
       if (is_port) {
-        serve<net::tcp_stream>(net::tcp_listener(net::endpoint::loopback(port)), asked_to_end);
+        serve<net::tcp_stream>(net::tcp_listener(net::endpoint::loopback(port)), stop);
       } else {
-        serve<net::unix_stream>(net::unix_listener(net::endpoint::unix_path(where)), asked_to_end);
+        serve<net::unix_stream>(net::unix_listener(net::endpoint::unix_path(address)), stop);
       }
     });
   } catch (const std::exception& failure) {

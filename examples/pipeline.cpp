@@ -14,13 +14,13 @@ bool is_prime(int number) {
 }
 
 void number(motet::channel<int>& numbers) {
-  for (int each = 0; each < 10'000; ++each) numbers.push(each);
+  for (int number = 0; number < 10'000; ++number) numbers.push(number);
   numbers.close();
 }
 
 void sieve(motet::channel<int>& numbers, motet::channel<int>& primes) {
-  for (const int each : numbers) {
-    if (is_prime(each)) primes.push(each);
+  for (const int number : numbers) {
+    if (is_prime(number)) primes.push(number);
   }
 }
 
@@ -40,7 +40,7 @@ int main() {
   motet::await_all([&] { number(numbers); },  //
                    [&] { sieve_with_four(numbers, primes); },
                    [&] {
-                     for ([[maybe_unused]] const int each : primes) ++count;
+                     for ([[maybe_unused]] const int number : primes) ++count;
                    });
   std::printf("%d primes below 10,000\n", count);
   return count == 1'229 ? 0 : 1;

@@ -22,11 +22,11 @@ const char* place() {
 }  // namespace
 
 int main() {
-  motet::thread other([] { motet::sleep(); });
+  motet::thread thread([] { motet::sleep(); });
   motet::run([&] {
     std::printf("%s\n", place());
     try {
-      const motet::portal there(other);
+      const motet::portal visit(thread);
       std::printf("  %s\n", place());
       throw std::runtime_error("something is wrong there");
     } catch (const std::runtime_error& error) {

@@ -48,49 +48,48 @@ arguments read_arguments(const std::vector<std::string_view>& words) {
   if (words.size() < 4 || words.size() > 5) {
     throw std::invalid_argument("usage: proxy LISTEN-PORT HOST PORT [IDLE-SECONDS]");
   }
-  arguments read{.listen_port = number(words[1], 0),
-                 .host = std::string(words[2]),
-                 .port = number(words[3], 1),
-                 .idle = {}};
-  if (words.size() == 5) read.idle = std::chrono::seconds(number(words[4], 1));
-  return read;
+  arguments result{.listen_port = number(words[1], 0),
+                   .host = std::string(words[2]),
+                   .port = number(words[3], 1),
+                   .idle = {}};
+  if (words.size() == 5) result.idle = std::chrono::seconds(number(words[4], 1));
+  return result;
 }
 
-void join(const arguments& given, tcp_stream client) {
-  tcp_stream upstream = tcp_stream::connect(given.host, given.port);
-  if (given.idle) {
-    motet::proxy(client, upstream, *given.idle);
+void join(const arguments& options, tcp_stream client) {
+  tcp_stream upstream = tcp_stream::connect(options.host, options.port);
+  if (options.idle) {
+    motet::proxy(client, upstream, *options.idle);
   } else {
     motet::proxy(client, upstream);
   }
 }
 
 /// A connection that fails, because its upstream is not there for example, ends alone.
-void report(const std::exception_ptr& failed) {
+void report(const std::exception_ptr& error) {
   try {
-    std::rethrow_exception(failed);
+    std::rethrow_exception(error);
   } catch (const std::exception& failure) {
     std::fprintf(stderr, "proxy: a connection was cut: %s\n", failure.what());
   }
 }
 
-void serve(const arguments& given, std::stop_token asked_to_end) {
-  tcp_listener listener(motet::net::endpoint::loopback(given.listen_port));
+void serve(const arguments& options, std::stop_token stop) {
+  tcp_listener listener(motet::net::endpoint::loopback(options.listen_port));
   std::printf("listening on %s\n", listener.local_endpoint().to_string().c_str());
   std::fflush(stdout);
-  const std::size_t cut =
-      listener.serve({.drain = asked_to_end, .grace = grace, .on_error = report},
-                     [&](tcp_stream client) { join(given, std::move(client)); });
-  if (cut > 0) std::fprintf(stderr, "proxy: connections cut at the end: %zu\n", cut);
+  const std::size_t cut_count =
+      listener.serve({.drain = stop, .grace = grace, .on_error = report},
+                     [&](tcp_stream client) { join(options, std::move(client)); });
+  if (cut_count > 0) std::fprintf(stderr, "proxy: connections cut at the end: %zu\n", cut_count);
 }
 
 }  // namespace
 
 int main(int count, char** words) {
   try {
-    const arguments given = read_arguments({words, words + count});
-    return motet::run_until_signal(
-        [&](const std::stop_token& asked_to_end) { serve(given, asked_to_end); });
+    const arguments options = read_arguments({words, words + count});
+    return motet::run_until_signal([&](const std::stop_token& stop) { serve(options, stop); });
   } catch (const std::exception& failure) {
     std::fprintf(stderr, "proxy: %s\n", failure.what());
     return 1;

@@ -13,8 +13,8 @@ namespace {
 
 /// Says when its connection is closed, however that comes about.
 struct connection {
-  const char* to;
-  ~connection() { std::printf("  %s: hung up\n", to); }
+  const char* mirror;
+  ~connection() { std::printf("  %s: hung up\n", mirror); }
 };
 
 std::string fetch(const char* mirror, motet::clock::duration takes) {
@@ -39,7 +39,7 @@ int main() {
   try {
     motet::await_any([] { return refuse("broken.example"); },
                      [] { return refuse("gone.example"); });
-  } catch (const motet::all_failed& all) {
-    std::printf("%s\n", all.what());
+  } catch (const motet::all_failed& failure) {
+    std::printf("%s\n", failure.what());
   }
 }

@@ -30,41 +30,41 @@ bool is_same(std::string_view a, std::string_view b) {
 bool lists(std::string_view list, std::string_view word) {
   while (!list.empty()) {
     const std::size_t end = std::min(list.find(','), list.size());
-    std::string_view each = list.substr(0, end);
+    std::string_view item = list.substr(0, end);
     list.remove_prefix(std::min(end + 1, list.size()));
-    while (!each.empty() && (each.front() == ' ' || each.front() == '\t')) each.remove_prefix(1);
-    while (!each.empty() && (each.back() == ' ' || each.back() == '\t')) each.remove_suffix(1);
-    if (is_same(each, word)) return true;
+    while (!item.empty() && (item.front() == ' ' || item.front() == '\t')) item.remove_prefix(1);
+    while (!item.empty() && (item.back() == ' ' || item.back() == '\t')) item.remove_suffix(1);
+    if (is_same(item, word)) return true;
   }
   return false;
 }
 
 /// Whether a header belongs to one connection only, or is replaced in the forwarded message.
 /// Source: RFC 9110, 7.6.1.
-bool ends_here(const http::fields& all, std::string_view name) {
-  static constexpr std::string_view known[] = {
+bool ends_here(const http::fields& headers, std::string_view name) {
+  static constexpr std::string_view excluded_names[] = {
       "connection", "keep-alive",      "proxy-connection",    "proxy-authenticate",
       "te",         "trailer",         "transfer-encoding",   "upgrade",
       "host",       "content-length",  "proxy-authorization", "expect",
       "date",       "forwarded",       "request-timeout",     "x-forwarded-for",
       "via",        "x-forwarded-host"};
-  const auto is_name = [&](std::string_view each) { return is_same(each, name); };
-  if (std::any_of(std::begin(known), std::end(known), is_name)) return true;
-  return std::any_of(all.begin(), all.end(), [&](const http::field& each) {
-    return is_same(each.name, "connection") && lists(each.value, name);
+  const auto is_name = [&](std::string_view candidate) { return is_same(candidate, name); };
+  if (std::any_of(std::begin(excluded_names), std::end(excluded_names), is_name)) return true;
+  return std::any_of(headers.begin(), headers.end(), [&](const http::field& header) {
+    return is_same(header.name, "connection") && lists(header.value, name);
   });
 }
 
-void copy_headers(const http::fields& from, http::fields& to) {
-  for (const http::field& each : from) {
-    if (!ends_here(from, each.name)) to.add(each.name, each.value);
+void copy_headers(const http::fields& source, http::fields& target) {
+  for (const http::field& header : source) {
+    if (!ends_here(source, header.name)) target.add(header.name, header.value);
   }
 }
 
 /// The path and the query, whichever form the target has: what a client writes is never taken for
 /// the address of a server. Source: RFC 9112, 3.2.
-std::string place_of(const http::request& asked) {
-  std::string_view target = asked.target();
+std::string place_of(const http::request& request) {
+  std::string_view target = request.target();
   if (target.starts_with('/')) return std::string(target);
   const std::size_t scheme = target.find("://");
   if (scheme == target.npos) throw http::status_error(400, "the target has no path");
@@ -73,43 +73,43 @@ std::string place_of(const http::request& asked) {
   return target.starts_with('/') ? std::string(target) : '/' + std::string(target);
 }
 
-std::string client_of(const http::request& asked) {
+std::string client_of(const http::request& request) {
   sockaddr_storage address{};
   socklen_t size = sizeof address;
   auto* raw = reinterpret_cast<sockaddr*>(&address);
-  if (::getpeername(asked.native_handle(), raw, &size) != 0) return "unknown";
+  if (::getpeername(request.native_handle(), raw, &size) != 0) return "unknown";
   const std::string text = net::endpoint(raw, size).to_string();
   return text.substr(0, text.rfind(':'));
 }
 
 /// Source: RFC 9110, 7.6.3.
-std::string via(std::string_view before) {
-  return (before.empty() ? "" : std::string(before) + ", ") + "1.1 motet";
+std::string via(std::string_view hops) {
+  return (hops.empty() ? "" : std::string(hops) + ", ") + "1.1 motet";
 }
 
-void forward(http::client& client, const std::string& server, http::request& asked,
+void forward(http::client& client, const std::string& server, http::request& request,
              http::response& answer) {
-  if (asked.target() == "*") {  // about this server as a whole
+  if (request.target() == "*") {  // about this server as a whole
     answer.status(204);
     return;
   }
-  http::request_options how;
-  copy_headers(asked.headers(), how.headers);
-  how.headers.add("Via", via(asked.header("via")));
-  how.headers.add("X-Forwarded-For", client_of(asked));
-  how.headers.add("X-Forwarded-Host", asked.header("host"));
-  if (asked.length() != 0u) {
-    how.body_from = [&](std::span<std::byte> room) { return asked.read(room); };
-    if (const auto length = asked.length())
-      how.headers.set("Content-Length", std::to_string(*length));
+  http::request_options options;
+  copy_headers(request.headers(), options.headers);
+  options.headers.add("Via", via(request.header("via")));
+  options.headers.add("X-Forwarded-For", client_of(request));
+  options.headers.add("X-Forwarded-Host", request.header("host"));
+  if (request.length() != 0u) {
+    options.body_from = [&](std::span<std::byte> buffer) { return request.read(buffer); };
+    if (const auto length = request.length())
+      options.headers.set("Content-Length", std::to_string(*length));
   }
-  http::reply from = client.request(asked.method(), server + place_of(asked), how);
-  answer.status(from.status());
-  copy_headers(from.headers(), answer.headers());
-  answer.header("Via", via(from.header("via")));
-  if (const auto length = from.length()) answer.header("Content-Length", std::to_string(*length));
+  http::reply reply = client.request(request.method(), server + place_of(request), options);
+  answer.status(reply.status());
+  copy_headers(reply.headers(), answer.headers());
+  answer.header("Via", via(reply.header("via")));
+  if (const auto length = reply.length()) answer.header("Content-Length", std::to_string(*length));
   std::array<std::byte, 16384> piece;
-  while (const std::size_t size = from.read(piece)) answer.write(std::span(piece).first(size));
+  while (const std::size_t size = reply.read(piece)) answer.write(std::span(piece).first(size));
 }
 
 }  // namespace
@@ -127,11 +127,11 @@ int main(int count, char** words) {
   return run_until_signal([&](const std::stop_token& stop) {
     http::client client({.connections_per_host = 256, .redirects = 0});
     std::size_t next = 0;
-    http::serve_options how;
-    how.connections.drain = stop;
-    http::serve(listener, how, [&](http::request& asked, http::response& answer) {
+    http::serve_options options;
+    options.connections.drain = stop;
+    http::serve(listener, options, [&](http::request& request, http::response& answer) {
       try {
-        forward(client, servers[next++ % servers.size()], asked, answer);
+        forward(client, servers[next++ % servers.size()], request, answer);
       } catch (const timed_out&) {
         throw http::status_error(504, "the server takes too long");
       } catch (const http::status_error&) {

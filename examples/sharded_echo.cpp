@@ -31,11 +31,11 @@ void echo(tcp_stream peer) {
   while (const std::size_t size = peer.read(buffer)) peer.write_all(std::span(buffer).first(size));
 }
 
-tcp_stream connect(const motet::net::endpoint& where) {
+tcp_stream connect(const motet::net::endpoint& address) {
   for (;;) {
     std::error_code error;
-    tcp_stream made = tcp_stream::connect(where, error);
-    if (!error) return made;
+    tcp_stream stream = tcp_stream::connect(address, error);
+    if (!error) return stream;
     motet::snooze();  // nobody listens yet
   }
 }
@@ -43,10 +43,10 @@ tcp_stream connect(const motet::net::endpoint& where) {
 bool is_answered(tcp_stream& server) {
   server.write_all(std::as_bytes(std::span(greeting)));
   std::array<std::byte, greeting.size()> answer;
-  for (std::size_t had = 0; had < answer.size();) {
-    const std::size_t more = server.read(std::span(answer).subspan(had));
-    if (more == 0) return false;
-    had += more;
+  for (std::size_t size = 0; size < answer.size();) {
+    const std::size_t count = server.read(std::span(answer).subspan(size));
+    if (count == 0) return false;
+    size += count;
   }
   return std::equal(answer.begin(), answer.end(), std::as_bytes(std::span(greeting)).begin());
 }
@@ -56,22 +56,22 @@ bool is_answered(tcp_stream& server) {
 int main() {
   // A server of the real world knows its port.
   using motet::net::endpoint;
-  const auto where = motet::net::tcp_listener(endpoint::loopback(0)).local_endpoint();
+  const auto address = motet::net::tcp_listener(endpoint::loopback(0)).local_endpoint();
 
   motet::thread_pool pool(served.size(), "echo");
   std::size_t answers = 0;
-  motet::group all;
-  const auto server = all.spin([&] { motet::net::tcp_listener::serve(pool, where, echo); });
+  motet::group tasks;
+  const auto server = tasks.spin([&] { motet::net::tcp_listener::serve(pool, address, echo); });
   motet::group visitors;
   for (int i = 0; i < clients; ++i) {
     visitors.spin([&] {
-      tcp_stream stream = connect(where);
+      tcp_stream stream = connect(address);
       answers += is_answered(stream) ? 1 : 0;
     });
   }
   visitors.await_all();
   server.cancel("everybody has been served");
-  all.await_all();
+  tasks.await_all();
   std::printf("%zu of %d answered; one thread served %d, the other %d\n", answers, clients,
               served[0].load(), served[1].load());
   return answers == clients ? 0 : 1;

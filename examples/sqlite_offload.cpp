@@ -23,11 +23,11 @@ namespace {
 class database {
  public:
   explicit database(const std::string& file) {
-    sqlite3* opened = nullptr;
-    const int result = sqlite3_open(file.c_str(), &opened);
-    handle_.reset(opened);
+    sqlite3* handle = nullptr;
+    const int result = sqlite3_open(file.c_str(), &handle);
+    handle_.reset(handle);
     check(result);
-    sqlite3_busy_timeout(opened, 5'000);
+    sqlite3_busy_timeout(handle, 5'000);
   }
 
   void run(const std::string& statements) {
@@ -36,13 +36,13 @@ class database {
 
   /// Returns: the one number that `query` is answered with.
   long long number(const std::string& query) {
-    long long found = -1;
-    const auto take = [](void* place, int, char** columns, char**) {
-      *static_cast<long long*>(place) = std::stoll(columns[0]);
+    long long result = -1;
+    const auto store = [](void* target, int, char** columns, char**) {
+      *static_cast<long long*>(target) = std::stoll(columns[0]);
       return 0;
     };
-    check(sqlite3_exec(handle_.get(), query.c_str(), take, &found, nullptr));
-    return found;
+    check(sqlite3_exec(handle_.get(), query.c_str(), store, &result, nullptr));
+    return result;
   }
 
  private:
@@ -68,8 +68,8 @@ class workplace {
   workplace(const workplace&) = delete;
   workplace& operator=(const workplace&) = delete;
   ~workplace() {
-    std::error_code left_behind;
-    std::filesystem::remove_all(path_, left_behind);
+    std::error_code error;
+    std::filesystem::remove_all(path_, error);
   }
   std::string file() const { return path_ / "orders.db"; }
 
@@ -98,10 +98,10 @@ long long place_orders(database_pool& pool, int customer, steady_clock::time_poi
 void tick(std::chrono::duration<double, std::milli>& longest_stall) {
   auto last = steady_clock::now();
   motet::every(5ms, [&] {
-    const auto now = steady_clock::now();
+    const auto time = steady_clock::now();
     longest_stall =
-        std::max<std::chrono::duration<double, std::milli>>(longest_stall, now - last - 5ms);
-    last = now;
+        std::max<std::chrono::duration<double, std::milli>>(longest_stall, time - last - 5ms);
+    last = time;
   });
 }
 
@@ -117,25 +117,26 @@ int main(int argc, char** argv) {
 
   std::chrono::duration<double, std::milli> longest_stall{0};
   long long inserted = 0;
-  const auto began = steady_clock::now();
+  const auto start = steady_clock::now();
   motet::group background;
   motet::group customers;
   auto ticker = background.spin([&] { tick(longest_stall); });
   for (int customer = 0; customer < fibers; ++customer) {
-    customers.spin([&, customer] { inserted += place_orders(pool, customer, began + duration); });
+    customers.spin([&, customer] { inserted += place_orders(pool, customer, start + duration); });
   }
   customers.await_all();
-  const std::chrono::duration<double> took = steady_clock::now() - began;
+  const std::chrono::duration<double> elapsed = steady_clock::now() - start;
   ticker.cancel();
   background.await_all();
 
   const auto connection = pool.acquire();
-  const auto found =
+  const auto order_count =
       motet::offload([&] { return connection->number("SELECT count(*) FROM orders"); });
-  std::printf("%lld orders of %d fibers through %zu connections in %.2f s: %.0f a second\n", found,
-              fibers, connections, took.count(), static_cast<double>(found) / took.count());
+  std::printf("%lld orders of %d fibers through %zu connections in %.2f s: %.0f a second\n",
+              order_count, fibers, connections, elapsed.count(),
+              static_cast<double>(order_count) / elapsed.count());
   std::printf("the longest stall of the thread: %.1f ms\n", longest_stall.count());
-  if (found == inserted && found > 0) return 0;
+  if (order_count == inserted && order_count > 0) return 0;
   std::printf("but %lld were inserted\n", inserted);
   return 1;
 }

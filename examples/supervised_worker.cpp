@@ -35,10 +35,10 @@ void print(const motet::supervise_event& event) {
 }  // namespace
 
 int main() {
-  motet::supervise_options how;
-  how.delay = 4ms;
-  how.jitter = 0;
-  how.on_event = print;
+  motet::supervise_options options;
+  options.delay = 4ms;
+  options.jitter = 0;
+  options.on_event = print;
 
   int attempts = 0;
   const auto work = [&attempts] {
@@ -46,11 +46,11 @@ int main() {
     std::printf("  the work is done, at attempt %d\n", attempts);
   };
   const auto on_failure = motet::restart_policy::on_failure;
-  motet::supervise(how, motet::child_spec{"worker", on_failure, work});
+  motet::supervise(options, motet::child_spec{"worker", on_failure, work});
 
   try {
     const auto fail = [] { throw std::runtime_error("never"); };
-    motet::supervise(how, motet::child_spec{"hopeless", on_failure, fail});
+    motet::supervise(options, motet::child_spec{"hopeless", on_failure, fail});
   } catch (const motet::too_many_restarts& error) {
     std::printf("%s\n", error.what());
   }

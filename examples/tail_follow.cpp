@@ -27,13 +27,13 @@ class followed_file {
 
   /// Writes what is new.
   void write_news() {
-    if (opened_) write_rest();
+    if (file_) write_rest();
     if (has_name()) return;
     std::error_code missing;
-    motet::file named = motet::file::open(path_, O_RDONLY, 0, missing);
+    motet::file file = motet::file::open(path_, O_RDONLY, 0, missing);
     if (missing) return;
-    if (opened_) write_rest();  // what was added before the name had a new file
-    opened_ = std::move(named);
+    if (file_) write_rest();  // what was added before the name had a new file
+    file_ = std::move(file);
     position_ = 0;
     write_rest();
   }
@@ -41,37 +41,37 @@ class followed_file {
  private:
   /// Returns: whether the open file is the one that has the name now.
   bool has_name() const {
-    struct stat ours{};
-    struct statx named{};
+    struct stat open_status{};
+    struct statx name_status{};
     std::error_code missing;
-    motet::io::statx(AT_FDCWD, path_.c_str(), 0, STATX_INO, named, missing);
-    return !missing && opened_ && ::fstat(opened_.native_handle(), &ours) == 0 &&
-           ours.st_ino == named.stx_ino;
+    motet::io::statx(AT_FDCWD, path_.c_str(), 0, STATX_INO, name_status, missing);
+    return !missing && file_ && ::fstat(file_.native_handle(), &open_status) == 0 &&
+           open_status.st_ino == name_status.stx_ino;
   }
 
   void write_rest() {
-    if (opened_.size() < position_) position_ = 0;
-    while (const std::size_t size = opened_.read_at(piece_, position_)) {
+    if (file_.size() < position_) position_ = 0;
+    while (const std::size_t size = file_.read_at(piece_, position_)) {
       motet::io::write_all(STDOUT_FILENO, std::span(piece_).first(size));
       position_ += static_cast<off_t>(size);
     }
   }
 
   std::string path_;
-  motet::file opened_;
+  motet::file file_;
   off_t position_ = 0;
   std::vector<std::byte> piece_{65'536};
 };
 
 void follow(const std::filesystem::path& path) {
   const std::filesystem::path directory = path.has_parent_path() ? path.parent_path() : ".";
-  const std::string watched = (directory / path.filename()).string();
+  const std::string name = (directory / path.filename()).string();
   motet::file_watch changes(directory.string(), IN_MODIFY | IN_CREATE | IN_MOVED_TO);
   followed_file file(path.string());
   file.write_news();  // what is added from now on is an event
-  for (const motet::file_event& each : changes) {
-    const bool some_are_lost = (each.what & IN_Q_OVERFLOW) != 0;
-    if (some_are_lost || each.path == watched) file.write_news();
+  for (const motet::file_event& change : changes) {
+    const bool some_are_lost = (change.what & IN_Q_OVERFLOW) != 0;
+    if (some_are_lost || change.path == name) file.write_news();
   }
   std::fprintf(stderr, "tail_follow: %s is gone\n", directory.c_str());
 }

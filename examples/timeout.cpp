@@ -13,9 +13,9 @@ int main() {
     using std::runtime_error::runtime_error;
   };
 
-  auto watch = motet::spin([waiting = motet::current()] {
+  auto timer = motet::spin([sleeper = motet::current()] {
     motet::sleep_for(50ms);
-    waiting.raise(too_late("50 ms are over"));
+    sleeper.raise(too_late("50 ms are over"));
   });
   try {
     std::puts("waiting for something that takes an hour");

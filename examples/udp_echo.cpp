@@ -26,55 +26,54 @@ constexpr std::size_t largest_size = 65'507;  // of a datagram of IPv4: no slot 
 /// A datagram that the kernel refuses to send is lost, as it may be on its way: the rest is sent.
 void send_all(udp_socket& socket, std::span<const outgoing_datagram> answers) {
   while (!answers.empty()) {
-    std::size_t done = 1;
+    std::size_t count = 1;
     try {
-      done = socket.send_many(answers);
+      count = socket.send_many(answers);
     } catch (const std::system_error& refused) {
       std::fprintf(stderr, "udp_echo: to %s: %s\n", answers.front().to.to_string().c_str(),
                    refused.what());
     }
-    answers = answers.subspan(done);
+    answers = answers.subspan(count);
   }
 }
 
-void echo(udp_socket& socket, const std::stop_token& asked_to_end) {
-  std::vector<std::byte> room(at_once * largest_size);
+void echo(udp_socket& socket, const std::stop_token& stop) {
+  std::vector<std::byte> storage(at_once * largest_size);
   std::vector<datagram_slot> slots;
   for (std::size_t i = 0; i < at_once; ++i) {
-    slots.push_back({.buffer = std::span(room).subspan(i * largest_size, largest_size)});
+    slots.push_back({.buffer = std::span(storage).subspan(i * largest_size, largest_size)});
   }
   std::vector<outgoing_datagram> answers;
   // Only the wait for datagrams is ended by the signal, not the sending of the answers.
-  while (const auto filled = motet::move_on_when_stopped(
-             asked_to_end, [&] { return socket.receive_many(slots); })) {
+  while (const auto slot_count =
+             motet::move_on_when_stopped(stop, [&] { return socket.receive_many(slots); })) {
     answers.clear();
-    for (const datagram_slot& each : std::span(slots).first(*filled)) {
-      answers.push_back({.bytes = each.buffer.first(each.got.size), .to = each.got.from});
+    for (const datagram_slot& slot : std::span(slots).first(*slot_count)) {
+      answers.push_back({.bytes = slot.buffer.first(slot.got.size), .to = slot.got.from});
     }
     send_all(socket, answers);
   }
 }
 
-void serve(std::uint16_t port, const std::stop_token& asked_to_end) {
+void serve(std::uint16_t port, const std::stop_token& stop) {
   udp_socket socket(motet::net::endpoint::loopback(port));
   std::printf("listening on %s\n", socket.local_endpoint().to_string().c_str());
   std::fflush(stdout);
-  echo(socket, asked_to_end);
+  echo(socket, stop);
 }
 
 }  // namespace
 
 int main(int count, char** words) {
-  const std::string_view wanted = count > 1 ? words[1] : "0";
+  const std::string_view argument = count > 1 ? words[1] : "0";
   std::uint16_t port = 0;
-  const auto [end, error] = std::from_chars(wanted.begin(), wanted.end(), port);
-  if (count > 2 || error != std::errc() || end != wanted.end()) {
+  const auto [end, error] = std::from_chars(argument.begin(), argument.end(), port);
+  if (count > 2 || error != std::errc() || end != argument.end()) {
     std::fprintf(stderr, "usage: udp_echo [PORT]\n");
     return 2;
   }
   try {
-    return motet::run_until_signal(
-        [port](const std::stop_token& asked_to_end) { serve(port, asked_to_end); });
+    return motet::run_until_signal([port](const std::stop_token& stop) { serve(port, stop); });
   } catch (const std::exception& failure) {
     std::fprintf(stderr, "udp_echo: %s\n", failure.what());
     return 1;

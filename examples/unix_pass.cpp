@@ -24,7 +24,7 @@ namespace {
 
 motet::fd take_descriptor(unix_stream& sender) {
   try {
-    if (std::optional<motet::fd> taken = sender.receive_fd()) return std::move(*taken);
+    if (std::optional<motet::fd> descriptor = sender.receive_fd()) return std::move(*descriptor);
   } catch (const std::system_error& error) {
     if (error.code() != std::errc::no_message) throw;
     throw std::runtime_error("the sender sent data instead of a descriptor");
@@ -32,9 +32,9 @@ motet::fd take_descriptor(unix_stream& sender) {
   throw std::runtime_error("the sender ended without sending a descriptor");
 }
 
-void write_to_stdout(motet::file from) {
+void write_to_stdout(motet::file file) {
   std::vector<std::byte> piece(65'536);
-  while (const std::size_t size = from.read(piece)) {
+  while (const std::size_t size = file.read(piece)) {
     motet::io::write_all(STDOUT_FILENO, std::span(piece).first(size));
   }
 }
@@ -49,9 +49,9 @@ void receive(std::string_view path) {
 }
 
 void send(std::string_view path, std::string_view file) {
-  const motet::file opened = motet::file::open(file);
+  const motet::file source = motet::file::open(file);
   unix_stream receiver = unix_stream::connect(motet::net::endpoint::unix_path(path));
-  receiver.send_fd(opened.native_handle());
+  receiver.send_fd(source.native_handle());
 }
 
 }  // namespace

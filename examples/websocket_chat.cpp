@@ -16,23 +16,23 @@ using said_by_somebody = local::broadcast<std::string>;
 namespace {
 
 /// Says to one client what all say.
-void tell(http::websocket& client, said_by_somebody::subscription heard) {
+void tell(http::websocket& client, said_by_somebody::subscription messages) {
   for (;;) {
     try {
-      const std::optional<std::string> said = heard.pop();
-      if (!said.has_value()) return;
-      client.write(*said);
+      const std::optional<std::string> message = messages.pop();
+      if (!message.has_value()) return;
+      client.write(*message);
     } catch (const items_missed& missed) {
       client.write("(" + std::to_string(missed.count()) + " messages were missed)");
     }
   }
 }
 
-void chat(http::websocket& client, said_by_somebody& all) {
-  group telling;
-  telling.spin([&] { tell(client, all.subscribe()); });
-  while (const std::optional<http::websocket_message> said = client.read()) {
-    if (said->is_text) all.push(said->data);
+void chat(http::websocket& client, said_by_somebody& chat_room) {
+  group tasks;
+  tasks.spin([&] { tell(client, chat_room.subscribe()); });
+  while (const std::optional<http::websocket_message> message = client.read()) {
+    if (message->is_text) chat_room.push(message->data);
   }
 }
 
@@ -47,11 +47,12 @@ int main(int count, char** words) {
   std::cout << "listening on " << listener.local_endpoint().to_string() << std::endl;
 
   return run_until_signal([&](const std::stop_token& stop) {
-    said_by_somebody all(100);
+    said_by_somebody chat_room(100);
     http::router routes;
-    routes.get("/chat", [&](http::request& asked, http::response& answer) {
-      http::websocket client = http::websocket::accept(asked, answer, {.message = 64 * 1024});
-      if (!move_on_when_stopped(stop, [&] { chat(client, all); })) client.close(1001, "good night");
+    routes.get("/chat", [&](http::request& request, http::response& answer) {
+      http::websocket client = http::websocket::accept(request, answer, {.message = 64 * 1024});
+      if (!move_on_when_stopped(stop, [&] { chat(client, chat_room); }))
+        client.close(1001, "good night");
     });
     http::serve(listener, {.connections = {.drain = stop}}, routes);
   });

@@ -27,33 +27,33 @@ class append_log {
   }
   /// Returns: what to wait for.
   std::uint64_t add(std::string_view text) {
-    waiting_ += text;
-    return added_ += text.size();
+    buffer_ += text;
+    return end_ += text.size();
   }
   void await(std::uint64_t end) {
-    while (kept_ < end) {
-      const std::lock_guard one_at_a_time(writing_);
-      if (kept_ >= end) return;
+    while (saved_end_ < end) {
+      const std::lock_guard lock(write_mutex_);
+      if (saved_end_ >= end) return;
       // What could not be written is missing from all that comes behind.
-      if (failed_) throw std::runtime_error("the log cannot be written");
-      const std::string part = std::exchange(waiting_, {});
-      const std::uint64_t until = added_;
-      failed_ = true;
+      if (has_failed_) throw std::runtime_error("the log cannot be written");
+      const std::string part = std::exchange(buffer_, {});
+      const std::uint64_t end_of_part = end_;
+      has_failed_ = true;
       motet::shield([&] {
         file_.write_all(std::as_bytes(std::span(part)));
         if (syncs_) file_.sync_data();
       });
-      failed_ = false;
-      kept_ = until;
+      has_failed_ = false;
+      saved_end_ = end_of_part;
     }
   }
 
  private:
   motet::file file_;
   const bool syncs_;
-  std::string waiting_;
-  std::uint64_t added_ = 0;
-  std::uint64_t kept_ = 0;
-  bool failed_ = false;
-  motet::local::mutex writing_;
+  std::string buffer_;
+  std::uint64_t end_ = 0;
+  std::uint64_t saved_end_ = 0;
+  bool has_failed_ = false;
+  motet::local::mutex write_mutex_;
 };

@@ -49,11 +49,11 @@ entry* entry_of(std::string_view key) {
 
 template <typename T>
 T* find(std::string_view key) {
-  entry* held = entry_of(key);
-  if (held == nullptr) return nullptr;
-  T* found = std::get_if<T>(&held->value);
-  if (found == nullptr) throw command_error("WRONGTYPE another kind of value");
-  return found;
+  entry* item = entry_of(key);
+  if (item == nullptr) return nullptr;
+  T* value = std::get_if<T>(&item->value);
+  if (value == nullptr) throw command_error("WRONGTYPE another kind of value");
+  return value;
 }
 
 void check_length(std::size_t of_answer) {
@@ -62,9 +62,9 @@ void check_length(std::size_t of_answer) {
 
 /// The clock counts nanoseconds from 1970, for some 292 years.
 std::chrono::system_clock::time_point time_at(long long number) {
-  constexpr auto most =
+  constexpr auto maximum =
       std::chrono::duration_cast<seconds>(std::chrono::system_clock::duration::max());
-  if (number < 0 || number > most.count()) throw command_error("ERR invalid expire time");
+  if (number < 0 || number > maximum.count()) throw command_error("ERR invalid expire time");
   return std::chrono::system_clock::time_point(seconds(number));
 }
 
@@ -75,8 +75,8 @@ long long number_of(std::string_view text) {
   throw command_error("ERR value is not an integer or out of range");
 }
 
-void add_value(std::string& to, const std::string* value) {
-  value != nullptr ? resp::add_text(to, *value) : void(to += "$-1\r\n");
+void add_value(std::string& output, const std::string* value) {
+  value != nullptr ? resp::add_text(output, *value) : void(output += "$-1\r\n");
 }
 
 bool exists(std::string_view key) {
@@ -90,25 +90,26 @@ struct command {
   std::function<void(const words&, std::string&)> call;
 };
 const std::unordered_map<std::string_view, command> commands = {
-    {"PING", {1, false, [](const words&, std::string& to) { to += "+PONG\r\n"; }}},
+    {"PING", {1, false, [](const words&, std::string& output) { output += "+PONG\r\n"; }}},
     {"GET",
-     {2, false, [](const words& w, std::string& to) { add_value(to, find<std::string>(w[1])); }}},
+     {2, false,
+      [](const words& w, std::string& output) { add_value(output, find<std::string>(w[1])); }}},
     {"SET",
      {3, true,
-      [](const words& w, std::string& to) {
+      [](const words& w, std::string& output) {
         entries.insert_or_assign(std::string(w[1]), entry{std::string(w[2]), {}});
-        to += "+OK\r\n";
+        output += "+OK\r\n";
       }}},
     {"DEL",
      {2, true,
-      [](const words& w, std::string& to) {
-        resp::add_number(to, ':', std::count_if(w.begin() + 1, w.end(), [](auto key) {
+      [](const words& w, std::string& output) {
+        resp::add_number(output, ':', std::count_if(w.begin() + 1, w.end(), [](auto key) {
                            return exists(key) && entries.erase(std::string(key)) > 0;
                          }));
       }}},
     {"INCR",
      {2, true,
-      [](const words& w, std::string& to) {
+      [](const words& w, std::string& output) {
         std::string* old = find<std::string>(w[1]);
         long long number = old != nullptr ? number_of(*old) : 0;
         if (number == std::numeric_limits<long long>::max()) {
@@ -117,77 +118,79 @@ const std::unordered_map<std::string_view, command> commands = {
         ++number;
         if (old == nullptr) old = &std::get<std::string>(entries[std::string(w[1])].value);
         *old = std::to_string(number);
-        resp::add_number(to, ':', number);
+        resp::add_number(output, ':', number);
       }}},
     {"EXPIRE", {3, true, {}}},  // see carry_out()
     {"EXPIREAT",
      {3, true,
-      [](const words& w, std::string& to) {
+      [](const words& w, std::string& output) {
         const auto ends = time_at(number_of(w[2]));
-        entry* found = entry_of(w[1]);
-        if (found != nullptr) found->ends = ends;
-        resp::add_number(to, ':', found != nullptr ? 1 : 0);
+        entry* item = entry_of(w[1]);
+        if (item != nullptr) item->ends = ends;
+        resp::add_number(output, ':', item != nullptr ? 1 : 0);
       }}},
     {"MGET",
      {2, false,
-      [](const words& w, std::string& to) {
+      [](const words& w, std::string& output) {
         std::size_t length = 0;
         for (auto key = w.begin() + 1; key != w.end(); ++key) {
           const std::string* value = find<std::string>(*key);
           length += value != nullptr ? value->size() : 0;
         }
         check_length(length);
-        resp::add_number(to, '*', static_cast<long long>(w.size()) - 1);
+        resp::add_number(output, '*', static_cast<long long>(w.size()) - 1);
         for (auto key = w.begin() + 1; key != w.end(); ++key)
-          add_value(to, find<std::string>(*key));
+          add_value(output, find<std::string>(*key));
       }}},
     {"LPUSH",
      {3, true,
-      [](const words& w, std::string& to) {
-        list* found = find<list>(w[1]);
-        if (found == nullptr) {
-          found = &std::get<list>(entries.emplace(w[1], entry{list(), {}}).first->second.value);
+      [](const words& w, std::string& output) {
+        list* items = find<list>(w[1]);
+        if (items == nullptr) {
+          items = &std::get<list>(entries.emplace(w[1], entry{list(), {}}).first->second.value);
         }
-        for (auto each = w.begin() + 2; each != w.end(); ++each) found->emplace_front(*each);
-        resp::add_number(to, ':', static_cast<long long>(found->size()));
+        for (auto word = w.begin() + 2; word != w.end(); ++word) items->emplace_front(*word);
+        resp::add_number(output, ':', static_cast<long long>(items->size()));
       }}},
     {"LRANGE",
      {4, false,
-      [](const words& w, std::string& to) {
-        const list* found = find<list>(w[1]);
-        const long long size = found != nullptr ? static_cast<long long>(found->size()) : 0;
-        const auto place = [&](long long at) { return at < 0 ? at + size : at; };
-        const long long begin = std::max(place(number_of(w[2])), 0ll);
-        const long long end = std::min(place(number_of(w[3])) + 1, size);
+      [](const words& w, std::string& output) {
+        const list* items = find<list>(w[1]);
+        const long long size = items != nullptr ? static_cast<long long>(items->size()) : 0;
+        const auto index_of = [&](long long index) { return index < 0 ? index + size : index; };
+        const long long begin = std::max(index_of(number_of(w[2])), 0ll);
+        const long long end = std::min(index_of(number_of(w[3])) + 1, size);
         std::size_t length = 0;
-        for (long long at = begin; at < end; ++at)
-          length += (*found)[static_cast<std::size_t>(at)].size();
+        for (long long index = begin; index < end; ++index)
+          length += (*items)[static_cast<std::size_t>(index)].size();
         check_length(length);
-        resp::add_number(to, '*', std::max(end - begin, 0ll));
-        for (long long at = begin; at < end; ++at)
-          resp::add_text(to, (*found)[static_cast<std::size_t>(at)]);
+        resp::add_number(output, '*', std::max(end - begin, 0ll));
+        for (long long index = begin; index < end; ++index)
+          resp::add_text(output, (*items)[static_cast<std::size_t>(index)]);
       }}},
 };
 
 }  // namespace
 
-std::string carry_out(const words& asked, std::string& to) {
-  const auto found = commands.find(asked.at(0));
-  if (found == commands.end()) throw command_error("ERR unknown command");
-  if (asked.size() < found->second.words_at_least) throw command_error("ERR too few arguments");
+std::string carry_out(const words& request, std::string& output) {
+  const auto command_entry = commands.find(request.at(0));
+  if (command_entry == commands.end()) throw command_error("ERR unknown command");
+  if (request.size() < command_entry->second.words_at_least)
+    throw command_error("ERR too few arguments");
   // A span of time begins anew when it is read again, a point in time does not.
-  if (asked[0] == "EXPIRE") {
-    const auto now = std::chrono::system_clock::now().time_since_epoch();
-    const auto present = std::chrono::duration_cast<seconds>(now).count();
-    const long long span = number_of(asked[2]);
-    if (span > std::numeric_limits<long long>::max() - present) {
+  if (request[0] == "EXPIRE") {
+    const auto clock_time = std::chrono::system_clock::now().time_since_epoch();
+    const auto present_seconds = std::chrono::duration_cast<seconds>(clock_time).count();
+    const long long span = number_of(request[2]);
+    if (span > std::numeric_limits<long long>::max() - present_seconds) {
       throw command_error("ERR invalid expire time");
     }
-    return carry_out({"EXPIREAT", asked[1], std::to_string(std::max(present + span, 0ll))}, to);
+    return carry_out(
+        {"EXPIREAT", request[1], std::to_string(std::max(present_seconds + span, 0ll))}, output);
   }
-  found->second.call(asked, to);
+  command_entry->second.call(request, output);
   std::string log = std::exchange(log_of_ended, {});
-  if (found->second.changes) resp::add_command(log, asked);
+  if (command_entry->second.changes) resp::add_command(log, request);
   return log;
 }
 

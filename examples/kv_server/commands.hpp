@@ -17,7 +17,7 @@ struct command_error : std::runtime_error {
 /// Returns: what to add to a log so that it is the same after a crash; empty for a command that
 ///          changes nothing.
 /// Throws: command_error.
-std::string carry_out(const words& command, std::string& to);
+std::string carry_out(const words& command, std::string& output);
 
 /// The same for a command from the log.
 void carry_out_again(const words& logged);

@@ -35,27 +35,27 @@ class session {
   session(const session&) = delete;
   session& operator=(const session&) = delete;
   ~session() {
-    for (auto& [topic, all] : subscribers) all.erase(&messages_);
+    for (auto& [topic, group] : subscribers) group.erase(&messages_);
   }
 
   void serve() {
-    motet::reader in(peer_, resp::longest_word * 2);
-    for (std::size_t wanted = 1;;) {
-      const std::string_view held = text_of(in.peek(wanted));
-      if (held.size() < wanted) return;
-      std::size_t taken = 0;
+    motet::reader input(peer_, resp::longest_word * 2);
+    for (std::size_t size_needed = 1;;) {
+      const std::string_view bytes = text_of(input.peek(size_needed));
+      if (bytes.size() < size_needed) return;
+      std::size_t size_used = 0;
       try {
-        while (const std::size_t size = resp::take_command(held.substr(taken), words_)) {
+        while (const std::size_t size = resp::take_command(bytes.substr(size_used), words_)) {
           execute();
-          taken += size;
+          size_used += size;
           if (answer_.size() > much) answer();
         }
       } catch (const resp::protocol_error& error) {
         peer_.write_all("-ERR Protocol error: " + std::string(error.what()) + "\r\n");
         return;
       }
-      wanted = held.size() - taken + 1;
-      in.skip(taken);
+      size_needed = bytes.size() - size_used + 1;
+      input.skip(size_used);
       answer();
     }
   }
@@ -72,7 +72,7 @@ class session {
       if (name == "SUBSCRIBE") return subscribe();
       if (name == "PUBLISH" && words_.size() == 3) return publish();
       const std::string change = carry_out(words_, answer_);
-      if (file_of_changes.has_value()) changed_ = file_of_changes->add(change);
+      if (file_of_changes.has_value()) log_end_ = file_of_changes->add(change);
     } catch (const command_error& error) {
       answer_.append("-").append(error.what()).append("\r\n");
     }
@@ -80,7 +80,7 @@ class session {
 
   /// No answer goes out before what it tells of is in the log.
   void answer() {
-    if (file_of_changes.has_value()) file_of_changes->await(changed_);
+    if (file_of_changes.has_value()) file_of_changes->await(log_end_);
     peer_.write_all(std::exchange(answer_, {}));
   }
 
@@ -106,19 +106,19 @@ class session {
   void publish() {
     std::string message;
     resp::add_command(message, {"message", words_[1], words_[2]});
-    const auto found = subscribers.find(words_[1]);
-    const std::set<messages*> all =
-        found == subscribers.end() ? std::set<messages*>() : found->second;
-    for (messages* each : all) {
-      if (!each->try_push(message)) each->close();
+    const auto topic = subscribers.find(words_[1]);
+    const std::set<messages*> receivers =
+        topic == subscribers.end() ? std::set<messages*>() : topic->second;
+    for (messages* receiver : receivers) {
+      if (!receiver->try_push(message)) receiver->close();
     }
-    resp::add_number(answer_, ':', static_cast<long long>(all.size()));
+    resp::add_number(answer_, ':', static_cast<long long>(receivers.size()));
   }
 
   motet::net::tcp_stream peer_;
   words words_;
   std::string answer_;
-  std::uint64_t changed_ = 0;
+  std::uint64_t log_end_ = 0;
   int topics_ = 0;
   bool forwards_ = false;
   messages messages_{1024};
@@ -127,17 +127,17 @@ class session {
 
 /// Does again what is in the log; a command that was being written when all ended is cut off.
 void read_log() {
-  motet::reader in(file_of_changes->file(), resp::longest_word * 2);
+  motet::reader input(file_of_changes->file(), resp::longest_word * 2);
   std::uint64_t size = 0;
   words command;
-  for (std::size_t wanted = 1;;) {
-    const std::string_view held = text_of(in.peek(wanted));
-    const std::size_t taken = resp::take_command(held, command);
-    if (taken == 0 && held.size() < wanted) break;
-    if (taken > 0) carry_out_again(command);
-    wanted = taken > 0 ? 1 : held.size() + 1;
-    size += taken;
-    in.skip(taken);
+  for (std::size_t size_needed = 1;;) {
+    const std::string_view bytes = text_of(input.peek(size_needed));
+    const std::size_t size_used = resp::take_command(bytes, command);
+    if (size_used == 0 && bytes.size() < size_needed) break;
+    if (size_used > 0) carry_out_again(command);
+    size_needed = size_used > 0 ? 1 : bytes.size() + 1;
+    size += size_used;
+    input.skip(size_used);
   }
   file_of_changes->cut(size);
 }
@@ -145,13 +145,14 @@ void read_log() {
 }  // namespace
 
 int main(int count, char** arguments) {
-  const std::vector<std::string_view> given(arguments + 1, arguments + count);
+  const std::vector<std::string_view> options(arguments + 1, arguments + count);
   const auto value_of = [&](std::string_view name) {
-    const auto place = std::find(given.begin(), given.end(), name);
-    return place == given.end() || place + 1 == given.end() ? std::string() : std::string(place[1]);
+    const auto position = std::find(options.begin(), options.end(), name);
+    return position == options.end() || position + 1 == options.end() ? std::string()
+                                                                      : std::string(position[1]);
   };
   const std::string port = value_of("--port");
-  const bool syncs = std::find(given.begin(), given.end(), "--no-sync") == given.end();
+  const bool syncs = std::find(options.begin(), options.end(), "--no-sync") == options.end();
   motet::net::tcp_listener listener(motet::net::endpoint::loopback(
       port.empty() ? 6380 : static_cast<std::uint16_t>(std::stoi(port))));
   return motet::run_until_signal([&](const std::stop_token& stop) {

@@ -19,26 +19,28 @@ struct protocol_error : std::runtime_error {
 };
 
 /// Takes a line that begins with `mark` and holds a number. Returns: false if it is not all there.
-inline bool take_number(std::string_view& from, char mark, std::size_t most, std::size_t& number) {
-  if (from.empty()) return false;
-  if (from.front() != mark) throw protocol_error(std::string("expected '") + mark + "'");
-  const std::size_t end = from.find("\r\n");
+inline bool take_number(std::string_view& text, char mark, std::size_t maximum,
+                        std::size_t& number) {
+  if (text.empty()) return false;
+  if (text.front() != mark) throw protocol_error(std::string("expected '") + mark + "'");
+  const std::size_t end = text.find("\r\n");
   // The line end may be there by half.
-  if (end == std::string_view::npos ? from.size() > 33 : end > 32) {
+  if (end == std::string_view::npos ? text.size() > 33 : end > 32) {
     throw protocol_error("a number that is too long");
   }
   if (end == std::string_view::npos) return false;
-  const char* last = from.data() + end;
-  const auto [stop, error] = std::from_chars(from.data() + 1, last, number);
-  if (error != std::errc() || stop != last || number > most) throw protocol_error("invalid length");
-  from.remove_prefix(end + 2);
+  const char* last = text.data() + end;
+  const auto [stop, error] = std::from_chars(text.data() + 1, last, number);
+  if (error != std::errc() || stop != last || number > maximum)
+    throw protocol_error("invalid length");
+  text.remove_prefix(end + 2);
   return true;
 }
 
-/// Takes the first command of `held`: its words, which are views of that.
+/// Takes the first command of `bytes`: its words, which are views of that.
 /// Returns: how many bytes it has; 0 if it is not all there.
-inline std::size_t take_command(std::string_view held, std::vector<std::string_view>& words) {
-  std::string_view rest = held;
+inline std::size_t take_command(std::string_view bytes, std::vector<std::string_view>& words) {
+  std::string_view rest = bytes;
   std::size_t count = 0;
   words.clear();
   if (!take_number(rest, '*', most_words, count)) return 0;
@@ -49,21 +51,21 @@ inline std::size_t take_command(std::string_view held, std::vector<std::string_v
     words.push_back(rest.substr(0, size));
     rest.remove_prefix(size + 2);
   }
-  return held.size() - rest.size();
+  return bytes.size() - rest.size();
 }
 
-inline void add_number(std::string& to, char mark, long long number) {
-  to.append(1, mark).append(std::to_string(number)).append("\r\n");
+inline void add_number(std::string& output, char mark, long long number) {
+  output.append(1, mark).append(std::to_string(number)).append("\r\n");
 }
 
-inline void add_text(std::string& to, std::string_view text) {
-  add_number(to, '$', static_cast<long long>(text.size()));
-  to.append(text).append("\r\n");
+inline void add_text(std::string& output, std::string_view text) {
+  add_number(output, '$', static_cast<long long>(text.size()));
+  output.append(text).append("\r\n");
 }
 
-inline void add_command(std::string& to, const std::vector<std::string_view>& words) {
-  add_number(to, '*', static_cast<long long>(words.size()));
-  for (const std::string_view each : words) add_text(to, each);
+inline void add_command(std::string& output, const std::vector<std::string_view>& words) {
+  add_number(output, '*', static_cast<long long>(words.size()));
+  for (const std::string_view word : words) add_text(output, word);
 }
 
 }  // namespace resp
