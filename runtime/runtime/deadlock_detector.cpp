@@ -18,8 +18,8 @@
 #include <string>
 #include <string_view>
 
-#include "base/saved_errno.hpp"
 #include "base/saturating_time.hpp"
+#include "base/saved_errno.hpp"
 #include "cancellation/interrupt.hpp"
 #include "core/hooks.hpp"
 #include "core/thread_state.hpp"
