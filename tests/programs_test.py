@@ -134,7 +134,7 @@ def kv_survives(program):
 
 
 def write_until_killed(server, generation):
-    keys, confirmed_values = [], {}
+    confirmed_values = {}
 
     def write(number):
         with socket.create_connection(("127.0.0.1", server.port)) as connection:
