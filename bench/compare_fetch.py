@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""The cached fetch beside the same with a thread for each request, against one server, in turn.
+"""The fetcher of examples/cached_fetch beside a thread for each request, against one server, in turn.
 
 usage: compare_fetch.py BUILD [--rounds N] [--requests N] [--in-flight 1,100,1000] [--reply-ms N]
                         [--quick] [--json FILE]
-  BUILD    where the examples and the benchmarks were built
+  BUILD    where the benchmarks were built
 
 Every request has a key of its own, so each asks both caches, the server, and both caches again, and
 then tells the user's thread. The programs take turns in every round; the medians count.
@@ -25,7 +25,7 @@ IN_MEMORY = pathlib.Path("/dev/shm")  # so that nobody's disk is measured
 
 
 def contenders(build):
-    fetch = build / "examples/cached_fetch/cached_fetch"
+    fetch = build / "bench/fiber_fetch"
     yield "fibers, io_uring", fetch, "io_uring"
     yield "fibers, libev", fetch, "libev"
     yield "threads", build / "bench/thread_fetch", ""
@@ -78,8 +78,8 @@ def main():
     options.in_flight = [int(count) for count in options.in_flight.split(",")]
     if options.quick:
         options.rounds, options.requests, options.in_flight = 1, 500, [1, 50]
-    server = subprocess.Popen([options.build / "examples/cached_fetch/cached_fetch", "--serve",
-                               "--reply-ms", options.reply_ms], stdout=subprocess.PIPE, text=True)
+    server = subprocess.Popen([options.build / "bench/fiber_fetch", "--serve", "--reply-ms",
+                               options.reply_ms], stdout=subprocess.PIPE, text=True)
     try:
         port = server.stdout.readline().strip().rsplit(":", 1)[1]
         print("| at a time | how | " + " | ".join(title for _, title in COLUMNS) + " |")

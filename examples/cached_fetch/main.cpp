@@ -1,87 +1,99 @@
 // SPDX-License-Identifier: MIT
-// The cached fetch: a user interface that knows no fibers asks for values, which are looked for in
-// two caches at once and else come from a server. Each step runs where it belongs, on the threads
-// for work, for sockets, or the user's, and yet fetcher.cpp tells it as one story. A request may be
-// cancelled at any time, and has a time limit as a whole and one for the network; its asker is told
-// once, and no cache is left with half of it.
+// The cached fetch: a user interface that knows no fibers asks for values. Two caches are searched
+// at once; if neither has the value, a server is asked, and both caches store the answer. Each step
+// runs on the threads where it belongs, for work, for sockets or the user's, and fetcher.cpp still
+// reads like a plain function. A request can be cancelled at any time, and has a time limit for the
+// whole and one for the network.
 //
-// Without arguments it plays a scenario and prints what happened, a line of JSON each. --help has
-// the rest.
-#include <csignal>
-#include <cstdlib>
-#include <exception>
-#include <fstream>
-#include <iostream>
+// The program asks its own server for a few values and prints a line for each. Run: cached_fetch
+#include <unistd.h>
 
-#include "checks/run.hpp"
-#include "load.hpp"
-#include "options.hpp"
-#include "scenario.hpp"
-#include "summary.hpp"
+#include <array>
+#include <cstddef>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <future>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "fetcher.hpp"
+#include "server.hpp"
+#include "stores.hpp"
+#include "ui_loop.hpp"
 
 namespace cached_fetch { namespace {
 
-[[noreturn]] void serve(const options& all) {
-  server here(all.port, all.server);
-  motet::group serving;
-  serving.spin([&] { here.serve(); });
-  while (!here.is_ready()) motet::sleep_for(std::chrono::milliseconds(1));
-  std::cout << "listening on " << here.where().to_string() << std::endl;
-  motet::sleep();
-}
+using namespace std::chrono_literals;
+using kind = outcome::kind;
 
-void fetch(const options& all, std::ostream& events) {
-  plan how = all.how;
-  how.server = motet::net::endpoint::loopback(all.port);
-  const temporary_directory none;
-  event_log log;
-  std::string summary;
-  {
-    house here(all.size, all.cache_directory.value_or(none.path()), log);
-    std::vector<request_ref> asked;
-    for (const std::string& key : all.keys) asked.push_back(here.ask(key, how));
-    std::vector<outcome> outcomes;
-    for (const request_ref& each : asked) outcomes.push_back(each->await());
-    summary = summarize(here, outcomes);
-  }
-  write_events(events, log);
-  std::cout << summary;
-}
+constexpr std::array texts{"",         "cancelled", "timed out", "the network timed out",
+                           "failed: ", "closed"};  // of each outcome::kind
 
-bool play(const options& all, std::ostream& events) {
-  switch (all.what) {
-    case mode::scenario:
-      return play_scenario(events);
-    case mode::serve:
-      serve(all);
-    case mode::fetch:
-      fetch(all, events);
-      return true;
-    case mode::check:
-      return run_check(all);
-    case mode::load:
-      std::cout << run_load(all);
-      return true;
-    case mode::help:
-      std::cout << usage();
-      return true;
+/// Prints each outcome, and hands it to a user who waits for one at a time.
+class window final : public user_interface {
+ public:
+  void post(std::function<void()> f) override { loop_.post(std::move(f)); }
+  void show(const std::string& key, const outcome& result) override {
+    std::printf("%s: %s%s\n", key.c_str(), texts.at(static_cast<std::size_t>(result.end)),
+                result.text.c_str());
+    answer_.set_value(result.end);
   }
-  return false;
+
+  /// Has `start` called on the loop's thread, as a button does, and blocks until the next outcome.
+  kind click(std::function<void()> start) {
+    answer_ = {};
+    loop_.post(std::move(start));
+    return answer_.get_future().get();
+  }
+
+ private:
+  std::promise<kind> answer_;
+  ui_loop loop_;
+};
+
+struct temporary_directory {
+  std::filesystem::path path =
+      std::filesystem::temp_directory_path() / ("cached_fetch_" + std::to_string(::getpid()));
+  ~temporary_directory() { std::filesystem::remove_all(path); }
+};
+
+/// Returns: whether each request ended as it should.
+bool play() {
+  const server origin(20ms);
+  motet::thread_pool cpu(3, "cpu");
+  motet::thread_pool net(2, "net");
+  const temporary_directory directory;
+  cache_on_strand<memory_store> memory(cpu);
+  cache_on_strand<disk_store> disk(cpu, directory.path);
+  client to_origin(origin.where());
+  window user;
+  fetcher fetch(memory, disk, to_origin, net, user);
+  const auto ask = [&](const request& wish) {
+    return user.click([&, wish] { cpu.post([&, wish] { fetch.handle(wish); }); });
+  };
+
+  const request apple{.key = "apple", .overall_limit = 10s, .network_limit = 10s};
+  const bool is_fetched = ask(apple) == kind::value && origin.requests() == 1;
+  const bool is_cached = ask(apple) == kind::value && origin.requests() == 1;
+
+  std::stop_source stop;
+  std::thread impatience([&] {
+    while (origin.requests() == 1) std::this_thread::sleep_for(1ms);
+    stop.request_stop();
+  });
+  const bool is_cancelled = ask({"slow bread", stop.get_token(), 10s, 10s}) == kind::cancelled;
+  impatience.join();
+
+  const request cherry{.key = "slow cherry", .overall_limit = 10s, .network_limit = 100ms};
+  const bool is_late = ask(cherry) == kind::timed_out_network;
+  cpu.drain();
+  return is_fetched && is_cached && is_cancelled && is_late;
 }
 
 }}  // namespace cached_fetch
 
-int main(int count, char** words) {
-  try {
-    const cached_fetch::options all = cached_fetch::parse_options(count, words);
-    if (!all.events) return cached_fetch::play(all, std::cout) ? EXIT_SUCCESS : EXIT_FAILURE;
-    std::ofstream events(*all.events);
-    return cached_fetch::play(all, events) ? EXIT_SUCCESS : EXIT_FAILURE;
-  } catch (const std::invalid_argument& error) {
-    std::cerr << "cached_fetch: " << error.what() << '\n' << cached_fetch::usage();
-    return 2;
-  } catch (const std::exception& error) {
-    std::cerr << "cached_fetch: " << error.what() << '\n';
-    return EXIT_FAILURE;
-  }
+int main() {
+  return cached_fetch::play() ? EXIT_SUCCESS : EXIT_FAILURE;
 }

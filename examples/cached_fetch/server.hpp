@@ -1,52 +1,47 @@
 // SPDX-License-Identifier: MIT
-// The other side: who sends a key is answered with the key and " world!". It can be asked to behave
-// badly.
+// A server on a thread of its own: it answers a key with the key and " world!", after a delay, and
+// keys that begin with "slow" after an hour.
 #pragma once
 
 #include <atomic>
 #include <chrono>
-#include <cstdint>
+#include <exception>
 #include <motet/motet.hpp>
-#include <optional>
-#include <vector>
+#include <utility>
+
+#include "protocol.hpp"
 
 namespace cached_fetch {
 
-struct manners {
-  std::chrono::milliseconds reply_after{20};
-  bool accept_hangs = false;                    // nobody gets as far as being connected
-  bool reply_hangs = false;                     // a request is read and not answered
-  std::optional<std::size_t> close_after = {};  // so many bytes of the reply
-};
-
-/// Serves on the thread, and in the scope, that calls serve(); the counts are for any thread.
 class server {
  public:
-  /// Not a switchpoint.
-  /// Throws: std::system_error.
-  server(std::uint16_t port, manners how);
+  /// Switchpoint.
+  explicit server(std::chrono::milliseconds delay) : delay_(delay), thread_([this] { serve(); }) {}
 
   motet::net::endpoint where() const { return listener_.local_endpoint(); }
-  /// Switchpoint. Returns only by an exception.
-  void serve();
-
-  /// Returns: whether it behaves by now as it is to.
-  bool is_ready() const { return ready_; }
-  int connections() const { return connections_; }
+  /// Any thread.
   int requests() const { return requests_; }
-  /// How many connections have been closed by the other side.
-  int closed() const { return closed_; }
 
  private:
-  void answer(motet::net::tcp_stream client);
-  void keep_everybody_waiting();
+  void serve() {
+    listener_.serve([this](motet::net::tcp_stream peer) { answer(std::move(peer)); },
+                    [](const std::exception_ptr&) {});  // a client that hangs up is no failure
+  }
 
-  const manners how_;
-  motet::net::tcp_listener listener_;
-  std::atomic<bool> ready_{false};
-  std::atomic<int> connections_{0};
+  void answer(motet::net::tcp_stream peer) {
+    for (;;) {
+      const std::string key = receive_text(peer);
+      ++requests_;
+      if (key.starts_with("slow")) motet::sleep_for(std::chrono::hours(1));
+      if (delay_.count() > 0) motet::sleep_for(delay_);
+      send_text(peer, key + " world!");
+    }
+  }
+
+  const std::chrono::milliseconds delay_;
   std::atomic<int> requests_{0};
-  std::atomic<int> closed_{0};
+  motet::net::tcp_listener listener_{motet::net::endpoint::loopback(0)};
+  motet::thread thread_;
 };
 
 }  // namespace cached_fetch

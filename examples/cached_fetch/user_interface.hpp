@@ -1,71 +1,38 @@
 // SPDX-License-Identifier: MIT
-// What the user sees. Only ever touched on the loop's thread, so it needs no lock; it notes if it
-// is touched elsewhere.
+// What a user asks for, what comes of it, and what the fetcher needs of a user interface. Nothing
+// here knows of fibers.
 #pragma once
 
-#include <future>
-#include <map>
+#include <chrono>
+#include <functional>
+#include <stop_token>
 #include <string>
-#include <type_traits>
-#include <utility>
-
-#include "plan.hpp"
-#include "this_thread.hpp"
-#include "ui_loop.hpp"
 
 namespace cached_fetch {
 
-/// What has been told of a key.
-struct news {
-  int results = 0;
-  int failures = 0;
-  outcome last = {};
+struct request {
+  std::string key;
+  std::stop_token stop = {};
+  std::chrono::milliseconds overall_limit{1000};
+  std::chrono::milliseconds network_limit{500};
+};
+
+struct outcome {
+  enum class kind { value, cancelled, timed_out_overall, timed_out_network, error, ui_closed };
+
+  kind end = kind::error;
+  std::string text = {};  // the value, or the reason of an error
 };
 
 class user_interface {
  public:
-  user_interface() : thread_number_(ask([] { return cached_fetch::thread_number(); })) {}
+  virtual ~user_interface() = default;
 
-  ui_loop& loop() { return loop_; }
-
-  void on_result(const std::string& key, const std::string& value) {
-    news& its = of(key);
-    ++its.results;
-    its.last = {outcome::kind::value, value};
-  }
-  void on_failure(const std::string& key, const outcome& what) {
-    news& its = of(key);
-    ++its.failures;
-    its.last = what;
-  }
-
-  /// Calls `f` on the loop's thread and waits, as a program does that knows no fibers.
-  template <typename F>
-  auto ask(F f) -> std::invoke_result_t<F&> {
-    std::packaged_task<std::invoke_result_t<F&>()> task(std::move(f));
-    auto answer = task.get_future();
-    loop_.post([&task] { task(); });
-    return answer.get();
-  }
-
-  /// Returns: all that has been told.
-  std::map<std::string, news> told() {
-    return ask([this] { return told_; });
-  }
-  /// To be called when the loop is closed.
-  const std::map<std::string, news>& told_in_the_end() const { return told_; }
-  int touched_elsewhere() const { return elsewhere_; }
-
- private:
-  news& of(const std::string& key) {
-    if (cached_fetch::thread_number() != thread_number_) ++elsewhere_;
-    return told_[key];
-  }
-
-  std::map<std::string, news> told_;
-  std::atomic<int> elsewhere_{0};
-  ui_loop loop_;
-  const int thread_number_;
+  /// Has `f` called by the user's thread, soon. This makes a user interface an executor.
+  /// Throws: motet::executor_stopped once the user interface is closed.
+  virtual void post(std::function<void()> f) = 0;
+  /// Is called on the user's thread, once for each request.
+  virtual void show(const std::string& key, const outcome& result) = 0;
 };
 
 }  // namespace cached_fetch
