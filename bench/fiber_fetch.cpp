@@ -104,14 +104,16 @@ measurement load(const options& settings) {
   fetcher fetch(memory, disk, to_server, net, user);
 
   measurement result;
-  int next = 0;
+  int number = 0;
   const auto begin = steady::now();
   motet::group askers;
   for (int i = 0; i < std::min(settings.in_flight, settings.requests); ++i) {
     askers.spin([&] {
-      while (next < settings.requests) {
-        request wish{
-            "key " + std::to_string(next++), {}, std::chrono::minutes(1), std::chrono::minutes(1)};
+      while (number < settings.requests) {
+        request wish{"key " + std::to_string(number++),
+                     {},
+                     std::chrono::minutes(1),
+                     std::chrono::minutes(1)};
         const auto start = steady::now();
         cpu.submit([&fetch, wish = std::move(wish)] { return fetch.handle(wish); }).get();
         result.latencies.push_back(steady::now() - start);

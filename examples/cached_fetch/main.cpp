@@ -6,14 +6,13 @@
 // whole and one for the network.
 //
 // The program asks its own server for a few values and prints a line for each. Run: cached_fetch
-#include <unistd.h>
-
 #include <array>
 #include <cstddef>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <future>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <utility>
@@ -38,14 +37,14 @@ class window final : public user_interface {
   void show(const std::string& key, const outcome& result) override {
     std::printf("%s: %s%s\n", key.c_str(), texts.at(static_cast<std::size_t>(result.end)),
                 result.text.c_str());
-    answer_.set_value(result.end);
+    std::exchange(answer_, {}).set_value(result.end);
   }
 
   /// Has `start` called on the loop's thread, as a button does, and blocks until the next outcome.
   kind click(std::function<void()> start) {
-    answer_ = {};
+    auto answer = answer_.get_future();
     loop_.post(std::move(start));
-    return answer_.get_future().get();
+    return answer.get();
   }
 
  private:
@@ -54,8 +53,11 @@ class window final : public user_interface {
 };
 
 struct temporary_directory {
-  std::filesystem::path path =
-      std::filesystem::temp_directory_path() / ("cached_fetch_" + std::to_string(::getpid()));
+  std::string path = std::filesystem::temp_directory_path() / "cached_fetch_XXXXXX";
+
+  temporary_directory() {
+    if (::mkdtemp(path.data()) == nullptr) throw std::runtime_error("no temporary directory");
+  }
   ~temporary_directory() { std::filesystem::remove_all(path); }
 };
 

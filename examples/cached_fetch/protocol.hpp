@@ -15,8 +15,8 @@ namespace cached_fetch {
 
 /// Throws: std::invalid_argument if a message cannot hold the key.
 inline void check_key(const std::string& key) {
-  constexpr std::size_t longest = 255;
-  if (key.size() > longest) throw std::invalid_argument("invalid key: more than 255 bytes");
+  constexpr std::size_t limit = 255;
+  if (key.size() > limit) throw std::invalid_argument("invalid key: more than 255 bytes");
 }
 
 /// Switchpoint. Throws: std::system_error.

@@ -48,10 +48,10 @@ class ui_loop {
       std::unique_lock guard(mutex_);
       changed_.wait(guard, [&] { return closed_ || !queue_.empty(); });
       if (closed_) return;
-      const std::function<void()> next = std::move(queue_.front());
+      const std::function<void()> job = std::move(queue_.front());
       queue_.pop_front();
       guard.unlock();
-      next();
+      job();
     }
   }
 

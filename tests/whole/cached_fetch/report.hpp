@@ -23,22 +23,23 @@ class report {
 
   /// Expects what holds on the slowest machine.
   bool expect(bool holds, const std::string& text) {
-    if (!holds) broken_.push_back(text);
+    if (!holds) breaches_.push_back(text);
     return holds;
   }
 
   /// Expects a length of time. If it is too short, that is an error; if too long, perhaps a busy
   /// machine.
-  void expect_time(span length, span least, span most, const std::string& text) {
-    const auto limit = std::chrono::duration<double, std::nano>(most) * slack_;
-    if (length < least) broken_.push_back(text + ": only " + in_ms(length));
+  void expect_time(span length, span minimum, span maximum, const std::string& text) {
+    const auto limit = std::chrono::duration<double, std::nano>(maximum) * slack_;
+    if (length < minimum) breaches_.push_back(text + ": only " + in_ms(length));
     if (length > limit) {
-      late_.push_back(text + ": " + in_ms(length) + ", more than " + in_ms(most) + " times slack");
+      delays_.push_back(text + ": " + in_ms(length) + ", more than " + in_ms(maximum) +
+                        " times slack");
     }
   }
 
-  const std::vector<std::string>& broken() const { return broken_; }
-  const std::vector<std::string>& late() const { return late_; }
+  const std::vector<std::string>& broken() const { return breaches_; }
+  const std::vector<std::string>& late() const { return delays_; }
   bool watched() const { return watched_; }
 
   void remark(const std::string& text) { remarks_.push_back(text); }
@@ -52,8 +53,8 @@ class report {
 
   double slack_;
   bool watched_;
-  std::vector<std::string> broken_;
-  std::vector<std::string> late_;
+  std::vector<std::string> breaches_;
+  std::vector<std::string> delays_;
   std::vector<std::string> remarks_;
 };
 

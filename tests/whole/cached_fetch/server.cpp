@@ -64,7 +64,7 @@ void server::answer(tcp_stream client) {
         bytes.first(std::min(bytes.size(), manners_.close_after.value_or(bytes.size()))));
     if (manners_.close_after) return;
   }
-  ++closed_;
+  ++closures_;
 }
 
 /// The kernel answers no client while the queue of the listener is full, so the server fills the

@@ -34,7 +34,7 @@ class server {
   int connections() const { return connections_; }
   int requests() const { return requests_; }
   /// Returns: how many connections the clients have closed.
-  int closed() const { return closed_; }
+  int closed() const { return closures_; }
 
  private:
   void answer(motet::net::tcp_stream client);
@@ -45,7 +45,7 @@ class server {
   std::atomic<bool> ready_{false};
   std::atomic<int> connections_{0};
   std::atomic<int> requests_{0};
-  std::atomic<int> closed_{0};
+  std::atomic<int> closures_{0};
 };
 
 }  // namespace fetch_test

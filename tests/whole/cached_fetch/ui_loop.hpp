@@ -65,24 +65,24 @@ class ui_loop {
     name_this_thread("ui");
     last_beat_ = steady::now();
     for (;;) {
-      std::function<void()> next;
+      std::function<void()> job;
       {
         std::unique_lock guard(mutex_);
         changed_.wait_until(guard, last_beat_ + beat, [&] { return closed_ || !queue_.empty(); });
         if (closed_) return;
         if (!queue_.empty()) {
-          next = std::move(queue_.front());
+          job = std::move(queue_.front());
           queue_.pop_front();
         }
       }
       if (steady::now() >= last_beat_ + beat) beat_once();
-      if (next) next();
+      if (job) job();
     }
   }
 
   void beat_once() {
-    const auto now = steady::now();
-    const auto gap = std::chrono::nanoseconds(now - std::exchange(last_beat_, now)).count();
+    const auto time = steady::now();
+    const auto gap = std::chrono::nanoseconds(time - std::exchange(last_beat_, time)).count();
     if (gap > longest_gap_) longest_gap_ = gap;
   }
 

@@ -85,12 +85,12 @@ void check_crowd(report& findings, int requests) {
       }
     });
   }
-  std::size_t most_threads = 0;
-  std::size_t fewest_threads = ~std::size_t{0};
+  std::size_t max_threads = 0;
+  std::size_t min_threads = ~std::size_t{0};
   const auto count = [&] {
     const std::size_t threads = count_threads() - old_threads + 1;
-    most_threads = std::max(most_threads, threads);
-    fewest_threads = std::min(fewest_threads, threads);
+    max_threads = std::max(max_threads, threads);
+    min_threads = std::min(min_threads, threads);
   };
   for (std::size_t i = 0; i < wishes.size(); ++i) {
     wishes[i]->await();
@@ -100,9 +100,9 @@ void check_crowd(report& findings, int requests) {
                        std::chrono::duration_cast<report::span>(3s / share.left_by_others()),
                        "all of it");
   for (const question_ref& wish : wishes) scene.expect_value(wish);
-  findings.expect(most_threads == scene.home().threads() && fewest_threads == most_threads,
-                  "there were between " + std::to_string(fewest_threads) + " and " +
-                      std::to_string(most_threads) + " threads");
+  findings.expect(max_threads == scene.home().threads() && min_threads == max_threads,
+                  "there were between " + std::to_string(min_threads) + " and " +
+                      std::to_string(max_threads) + " threads");
   expect_short_runs(findings, old_stalls);
   for (int i : {0, requests / 2, requests - 1}) scene.expect_kept("key " + std::to_string(i));
 }
