@@ -72,7 +72,7 @@ inline backend::time_point end_of_sleep(thread_state& thread) noexcept {
   return thread.time.empty() ? limit : thread.time.end_of_sleep(limit);
 }
 
-/// Called after the mailbox has announced it.
+/// Sleeps in the backend. The mailbox has announced it, so that mail wakes the thread.
 inline void sleep(thread_state& thread, backend::time_point deadline,
                   completions& ended_operations) noexcept {
   const bool noted = is_noted(thread);

@@ -89,9 +89,11 @@ std::size_t perform(io_call&& call) {
 }
 
 std::size_t perform(io_call&& call, std::error_code& error) noexcept {
-  return quietly(error, [&] {
-    return call.reason != refusal::none ? -EINVAL : perform_now(call.op, call.name);
-  });
+  if (call.reason != refusal::none) {
+    error = std::make_error_code(std::errc::invalid_argument);
+    return 0;
+  }
+  return quietly(error, [&] { return perform_now(call.op, call.name); });
 }
 
 namespace {
@@ -211,9 +213,11 @@ std::size_t recvmsg(int fd, msghdr& message, int flags) {
   return detail::check_result(detail::receive_message(fd, message, flags), "recvmsg", fd);
 }
 std::size_t recvmsg(int fd, msghdr& message, int flags, std::error_code& error) noexcept {
-  const bool refused = detail::refusal_of(flags) != detail::refusal::none;
-  return detail::quietly(
-      error, [&] { return refused ? -EINVAL : detail::receive_message(fd, message, flags); });
+  if (detail::refusal_of(flags) != detail::refusal::none) {
+    error = std::make_error_code(std::errc::invalid_argument);
+    return 0;
+  }
+  return detail::quietly(error, [&] { return detail::receive_message(fd, message, flags); });
 }
 
 std::size_t send(int fd, std::span<const std::byte> buffer, int flags) {

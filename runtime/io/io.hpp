@@ -71,7 +71,8 @@ std::size_t quietly(std::error_code& error, Call call) noexcept {
 /// Why a call is refused before it asks the kernel.
 enum class refusal : std::uint8_t { none, invalid, too_many_buffers, waits_for_all };
 
-/// A call in either form, throwing or with an error code: made by one function for both.
+/// What a verb performs. One function describes the call for both of the verb's forms, the throwing
+/// one and that with an error code.
 struct io_call {
   operation op;
   const char* name;

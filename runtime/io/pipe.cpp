@@ -153,8 +153,7 @@ void pipe::close() {
     if (old_end != nullptr) old_end->end_calls();
   }
   for (detail::owned<end>& old_end : old_ends) {
-    if (old_end == nullptr) continue;
-    old_end->file.close();
+    if (old_end != nullptr) old_end->file.close();
     end::let_go(std::move(old_end));
   }
 }

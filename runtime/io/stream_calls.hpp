@@ -53,6 +53,7 @@ class stream_turns {
   /// Destroys the state of a stream that is closed, or has it destroyed by whichever fiber keeps a
   /// turn last.
   static void let_go(owned<State> state) noexcept {
+    if (state == nullptr) return;
     state->await_leave();
     thread_state* thread = self();
     if (state->kept() && thread != nullptr)
@@ -84,8 +85,9 @@ std::int32_t move_whole(std::span<const std::byte> buffer, Move move) {
 }
 
 /// One direction of a stream, and a base of `Half`, which adds what a kind of stream does in its
-/// turn: move() for one buffer and move_part() for several. They return a count of bytes or minus
-/// an errno value, as operations do.
+/// turn: move() for one buffer and move_part() for a part of several. They return a count of bytes
+/// or minus an errno value, as operations do. For direction_of, `Half` also has of(stream), and
+/// kernel_descriptor(), with which the kernel may move bytes; and `State` has descriptor().
 template <typename Half, typename State, bool Writes>
 class stream_half {
  public:

@@ -46,7 +46,7 @@ class arrival_job : public pool_job {
   ~arrival_job() { settle(*this); }
 
   void operator()() noexcept { call(*this); }
-  /// The same on a thread without a pool.
+  /// Returns: the same for a thread, or a runtime, that is no worker: nothing counts it.
   static job_slot for_thread(const arrival& fiber) {
     return job_slot::holding([attempt = fiber.attempt_] { arrive(*attempt, true); },
                              call_site::here());
@@ -113,7 +113,7 @@ constexpr executor_kind of_a_runtime{
     [](void* inbox, std::function<void()>&& f) {
       local_list inherited_locals = inherited_here();
       deposit_with(std::move(inherited_locals), job_slot::holding(std::move(f), call_site::here()),
-                   [&](job_slot&& item) { leave(inbox_at(inbox), std::move(item)); });
+                   [&](job_slot&& item) { deposit(inbox_at(inbox), std::move(item)); });
     },
     [](const void* inbox) {
       const thread_state* thread = self();
@@ -121,7 +121,7 @@ constexpr executor_kind of_a_runtime{
     },
     nullptr,
     [](void* inbox, const arrival& fiber) {
-      leave(inbox_at(inbox), job_slot::holding(arrival_job(fiber), call_site::here()));
+      deposit(inbox_at(inbox), arrival_job::for_thread(fiber));
     }};
 
 }  // namespace

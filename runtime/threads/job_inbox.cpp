@@ -31,12 +31,12 @@ constexpr std::size_t between_yields = 256;
 
 /// Nothing is allocated under the lock.
 /// Throws: std::bad_alloc, with the lock released.
-void make_room(item_queue<job_slot>& queue, std::unique_lock<shared_policy>& lock) {
+void reserve_chunk(item_queue<job_slot>& queue, std::unique_lock<shared_policy>& lock) {
   while (queue.needs_chunk()) {
     lock.unlock();
-    auto room = item_queue<job_slot>::make_chunk();
+    auto chunk = item_queue<job_slot>::make_chunk();
     lock.lock();
-    queue.add(std::move(room));
+    queue.add(std::move(chunk));
   }
 }
 
@@ -66,7 +66,7 @@ job_inbox::job_inbox() noexcept {
 job_inbox::pushed job_inbox::push(job_slot&& item) {
   if (made_in_ != this_process()) return pushed::refused;
   std::unique_lock lock(sharing_);
-  make_room(arrivals_, lock);
+  reserve_chunk(arrivals_, lock);
   if (owner_ == owner_state::closed) return pushed::refused;
   arrivals_.push(std::move(item));
   add(came_, 1);
@@ -121,7 +121,7 @@ bool job_inbox::take_from_others(thread_state& home) noexcept {
   static_assert(decltype(queue_)::chunk_size >= std::tuple_size_v<decltype(stolen_jobs::jobs)>);
   try {
     std::unique_lock lock(taking_);
-    make_room(queue_, lock);
+    reserve_chunk(queue_, lock);
   } catch (const std::bad_alloc&) {
     return false;
   }
@@ -206,13 +206,13 @@ job_inbox::first job_inbox::front() noexcept {
 }
 
 bool job_inbox::pop(first::kind kind, std::optional<job_slot>& job) noexcept {
-  decltype(queue_)::chunk_pointer room;  // freed when the lock is free again
+  decltype(queue_)::chunk_pointer chunk;  // freed when the lock is free again
   bool uncovers = false;
   {
     const std::lock_guard lock(taking_);
     if (queue_.size() == 0 || queue_.front().holds_job() != (kind == first::kind::job))
       return false;
-    room = queue_.pop(job);
+    chunk = queue_.pop(job);
     add(departures_, 1);
     add(starts_, 1);
     uncovers = !job->movable() && queue_.size() > 0;

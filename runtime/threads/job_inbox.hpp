@@ -121,6 +121,6 @@ class job_inbox {
 };
 
 /// Throws: executor_stopped if the inbox takes no more jobs; std::bad_alloc.
-void leave(job_inbox& inbox, job_slot&& item);
+void deposit(job_inbox& inbox, job_slot&& item);
 
 }}}  // namespace motet::MOTET_ABI::detail

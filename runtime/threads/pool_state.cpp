@@ -15,8 +15,8 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 namespace {
 
-/// Workers write `finished` all the time, so each read of it costs a cache miss. A worker with this
-/// many jobs does not become idle within about a microsecond.
+/// Workers write `completions` all the time, so each read of it costs a cache miss. A worker with
+/// this many jobs does not become idle within about a microsecond.
 constexpr std::int64_t far_from_idle = 32;
 constexpr std::uint64_t short_time = 2'000;  // ticks
 
@@ -205,7 +205,7 @@ bool steal(worker_load& thief, worker_load& victim, job_inbox& inbox, stolen_job
 }  // namespace
 
 /// No job is left behind while its worker is busy and another one rests: that one rests before it
-/// looks at `given`, and the giver looks at `sleepers` after the job is in its place.
+/// looks at `arrivals`, and the giver looks at `sleepers` after the job is in its place.
 observed_queue pool_state::steal_into(worker_load& thief, stolen_jobs& loot,
                                       const observed_queue& last,
                                       clock::time_point present) noexcept {

@@ -48,7 +48,7 @@ struct pool_state : std::enable_shared_from_this<pool_state> {
   void release_slot() noexcept {
     if (slots) slots->release();
   }
-  /// As give(), for a job that has a slot if it needs one.
+  /// Gives a job to a worker, as detail::give(), but waits for no slot.
   void give(job_slot&& item, pool_job& job, local_list&& inherited_locals, std::size_t worker);
   void push(job_slot&& item, worker_load& worker);
 

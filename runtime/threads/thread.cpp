@@ -105,12 +105,12 @@ options options_here() {
   return thread == nullptr ? options{} : thread->settings();
 }
 
-void leave(job_inbox& inbox, job_slot&& item) {
+void deposit(job_inbox& inbox, job_slot&& item) {
   if (inbox.push(std::move(item)) == job_inbox::pushed::refused) throw executor_stopped();
 }
 
 void deposit(thread_link& link, job_slot&& item) {
-  leave(link.jobs, std::move(item));
+  deposit(link.jobs, std::move(item));
 }
 
 bool runs_here(const thread_link& link) noexcept {

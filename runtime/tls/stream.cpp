@@ -72,7 +72,7 @@ struct stream::half : detail::stream_half<half<Writes>, state, Writes> {
   }
 
  private:
-  /// OpenSSL moves at most a record at a time, so that a count fits.
+  /// OpenSSL moves at most a few records at a time, so a count fits.
   std::int32_t result(std::size_t count) const noexcept {
     return error_ ? -EIO : static_cast<std::int32_t>(count);
   }
