@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Entering scopes, ending them, leaving them. What an ended scope does to its fiber is in
-// cancellation/interrupt.cpp.
+// cancellation/pending_throw.cpp.
 #include <algorithm>
 #include <motet/cancellation/cancel.hpp>
 #include <optional>
