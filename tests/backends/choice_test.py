@@ -119,8 +119,8 @@ def main():
             for error in 'EPERM', 'ENOSYS', 'EINVAL', 'EACCES', 'EOPNOTSUPP', 'ENODEV', 'ENOMEM':
                 falls_back([f'{call}={error}'])
             is_an_error([call], MOTET_BACKEND='io_uring')
-            is_an_error([call], chosen='io_uring')
-            is_an_error([call], chosen='io_uring', MOTET_BACKEND='libev')
+            is_an_error([call], backend='io_uring')
+            is_an_error([call], backend='io_uring', MOTET_BACKEND='libev')
             is_an_error([f'{call}=EMFILE'])  # which would stop another backend as well
         with_little_locked_memory()
         in_time_namespace()
