@@ -218,18 +218,20 @@ TEMPLATE_TEST_CASE("boost::fibers mutexes have time limits, and throw for misuse
             lock.unlock();
           }) == (is_recursive ? std::error_code()
                               : make_error_code(std::errc::resource_deadlock_would_occur)));
+    bool has_tried = false;
     boost::fibers::fiber([&] {
       CHECK(!lock.try_lock());
       const auto start = motet::clock::now();
       CHECK(!lock.try_lock_for(2ms));
       CHECK(motet::clock::now() - start >= 2ms);
       CHECK(!lock.try_lock_until(past));
+      has_tried = true;
       CHECK(lock.try_lock_for(10s));
       lock.unlock();
       CHECK(lock.try_lock_until(past));
       lock.unlock();
     }).detach();
-    boost::this_fiber::sleep_for(20ms);
+    while (!has_tried) boost::this_fiber::sleep_for(1ms);
     guard.unlock();
     boost::this_fiber::yield();
     guard.lock();
