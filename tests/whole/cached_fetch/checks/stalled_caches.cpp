@@ -60,8 +60,8 @@ void check_stalled_caches(report& findings) {
   for (const auto& fetcher : fetchers)
     block_thread_of(*fetcher, scene.home(), stall_log, server, stalls);
   std::set<std::string> stalled_threads;
-  for (const event& stall : stall_log.events()) {
-    if (std::string_view(stall.kind) == "disk_get") stalled_threads.insert(stall.thread);
+  for (const event& entry : stall_log.events()) {
+    if (std::string_view(entry.kind) == "disk_get") stalled_threads.insert(entry.thread);
   }
   findings.expect(stalled_threads.size() == processors, "not every processor's thread is blocked");
 
