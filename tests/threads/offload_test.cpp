@@ -242,7 +242,7 @@ TEST_CASE("offload_owned() leaves its job at once, and destroys it once on its t
     std::atomic<int> alive{0};
     std::atomic<bool> open{false};
     std::atomic<bool> finished{false};
-    CHECK_THROWS_AS(with_timeout(5ms,
+    CHECK_THROWS_AS(with_timeout(200ms,
                                  [&] {
                                    offload_owned([&, payload = witness(alive)] {
                                      open.wait(false);
