@@ -30,7 +30,7 @@ using kind = outcome::kind;
 constexpr std::array texts{"",         "cancelled", "timed out", "the network timed out",
                            "failed: ", "closed"};  // of each outcome::kind
 
-/// Prints each outcome, and hands it to a user who waits for one at a time.
+/// Prints each outcome, and returns it from the click() that waits for it.
 class window final : public user_interface {
  public:
   void post(std::function<void()> f) override { loop_.post(std::move(f)); }

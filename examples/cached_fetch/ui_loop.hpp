@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// An event loop of a user interface, as in any toolkit: a thread and a queue of functions. The one
-// thing of motet's in it is the exception that says the loop is closed.
+// An event loop of a user interface, as in any toolkit: a thread and a queue of functions. Of motet
+// it uses only the exception that reports a closed loop.
 #pragma once
 
 #include <condition_variable>

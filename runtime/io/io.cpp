@@ -115,7 +115,7 @@ io_call vectored(verb kind, const char* name, int fd, std::span<const iovec> buf
   return call;
 }
 
-/// Half of what was requested would be lost with an interruption.
+/// With MSG_WAITALL an interruption would lose the bytes that have been received already.
 refusal refusal_of(int flags) noexcept {
   return (flags & MSG_WAITALL) != 0 ? refusal::waits_for_all : refusal::none;
 }

@@ -195,10 +195,10 @@ detail::stream_direction pipe::output_direction() noexcept {
 }
 
 int pipe::native_handle(int side) const noexcept {
-  const end* chosen = side == SHUT_RD   ? read_end_.get()
-                      : side == SHUT_WR ? write_end_.get()
-                                        : nullptr;
-  return chosen == nullptr ? -1 : chosen->file.get();
+  const end* open_end = side == SHUT_RD   ? read_end_.get()
+                        : side == SHUT_WR ? write_end_.get()
+                                          : nullptr;
+  return open_end == nullptr ? -1 : open_end->file.get();
 }
 
 }}  // namespace motet::MOTET_ABI
