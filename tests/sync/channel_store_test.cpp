@@ -8,6 +8,7 @@
 #include <motet/sync/select.hpp>
 #include <optional>
 #include <stdexcept>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -21,7 +22,7 @@ using testing::settle;
 
 namespace {
 
-/// Pops the largest item first. Its memory is a vector with capacity for one item more.
+/// Pops the largest item first. Its memory is one array, which add() replaces by a larger one.
 template <typename T>
 class largest_first {
  public:
@@ -30,17 +31,30 @@ class largest_first {
 
   explicit largest_first(std::size_t capacity) : capacity_(capacity) {}
   std::size_t size() const noexcept { return items_.size(); }
+  std::size_t capacity() const noexcept { return capacity_; }
   bool full() const noexcept { return items_.size() >= capacity_; }
-  bool needs_memory() const noexcept { return items_.capacity() < 64; }
-  static memory allocate() {
+
+  std::size_t shortage() const noexcept {
+    const std::size_t needed = items_.size() + 2;  // the item, and that of a waiting push
+    return needed > items_.capacity() ? 2 * needed : 0;
+  }
+  std::size_t retain_for(std::size_t count) {
+    if (count > 1000) throw std::invalid_argument("largest_first: 1000 items are the limit");
+    const std::size_t needed = items_.size() + count + 1;
+    return needed > items_.capacity() ? needed : 0;
+  }
+  static memory allocate(std::size_t count) {
     memory fresh;
-    fresh.reserve(64);
+    fresh.reserve(count);
+    ++allocations;
     return fresh;
   }
   void add(memory fresh) noexcept {
+    if (fresh.capacity() <= items_.capacity()) return;  // another push has added more meanwhile
     for (T& item : items_) fresh.push_back(std::move(item));
-    items_ = std::move(fresh);
+    unused_ = std::exchange(items_, std::move(fresh));
   }
+
   void push(T&& item) noexcept {
     items_.push_back(std::move(item));
     std::push_heap(items_.begin(), items_.end());
@@ -49,16 +63,15 @@ class largest_first {
     std::pop_heap(items_.begin(), items_.end());
     item.emplace(std::move(items_.back()));
     items_.pop_back();
-    return {};
+    return std::exchange(unused_, memory());
   }
-  bool is_ready_for(std::size_t count) {
-    if (count > 64) throw std::invalid_argument("largest_first: 64 items are the limit");
-    return items_.capacity() >= 64;
-  }
+
+  static inline int allocations = 0;
 
  private:
   const std::size_t capacity_;
   std::vector<T> items_;
+  std::vector<T> unused_;  // to be freed without the lock, after the next pop
 };
 
 struct shared_form {
@@ -133,12 +146,30 @@ TEMPLATE_TEST_CASE("select() waits on a channel with a store of another kind", "
   });
 }
 
-TEMPLATE_TEST_CASE("basic_channel::reserve() asks its store", "[channel]", FORMS) {
+TEMPLATE_TEST_CASE("basic_channel::push() lets a store of another kind grow", "[channel]", FORMS) {
   run([] {
-    typename TestType::channel numbers(8);
-    numbers.reserve(8);
-    CHECK_THROWS_AS(numbers.reserve(65), std::invalid_argument);
-    numbers.push(1);
-    CHECK(numbers.pop() == 1);
+    typename TestType::channel numbers(200);
+    for (int number = 0; number < 200; ++number) numbers.push(number);
+    for (int number = 199; number >= 0; --number) CHECK(numbers.pop() == number);
   });
+}
+
+TEMPLATE_TEST_CASE("basic_channel::reserve() asks its store for all items at once", "[channel]",
+                   FORMS) {
+  run([] {
+    typename TestType::channel numbers(150);
+    numbers.reserve(150);
+    const int allocations = largest_first<int>::allocations;
+    for (int number = 0; number < 150; ++number) numbers.push(number);
+    CHECK(numbers.pop() == 149);
+    numbers.reserve(1);
+    CHECK(largest_first<int>::allocations == allocations);
+    CHECK_THROWS_AS(numbers.reserve(1001), std::invalid_argument);
+  });
+}
+
+TEST_CASE("reserve() of a rendezvous channel does nothing, on any thread", "[channel]") {
+  local::channel<int> numbers;
+  std::thread([&] { numbers.reserve(8); }).join();
+  run([&] { CHECK_FALSE(numbers.try_pop()); });
 }

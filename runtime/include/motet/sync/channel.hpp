@@ -32,7 +32,7 @@ struct channel_stats {
 namespace detail {
 
 template <typename T, typename Sharing, typename Store = fifo_store<T>>
-class basic_channel : public channel_queue<T, Sharing, Store> {
+class basic_channel : channel_queue<T, Sharing, Store> {
   static_assert(std::is_object_v<T> && std::is_nothrow_move_constructible_v<T>,
                 "what goes through a channel is moved, and moving it must not throw");
 
@@ -153,10 +153,14 @@ class basic_channel : public channel_queue<T, Sharing, Store> {
   /// Not a switchpoint.
   /// Throws: std::bad_alloc; std::invalid_argument for more items than memory can hold.
   void reserve(std::size_t count) {
+    if (store_.capacity() == 0) return;
     for (;;) {
-      auto memory = Store::allocate();  // and the rest freed, without the lock
-      const std::lock_guard lock(sharing_);
-      if (store_.is_ready_for(count)) return;
+      std::unique_lock lock(sharing_);
+      const std::size_t shortage = store_.retain_for(count);
+      if (shortage == 0) return;
+      lock.unlock();
+      auto memory = Store::allocate(shortage);
+      lock.lock();
       store_.add(std::move(memory));
     }
   }
@@ -187,6 +191,9 @@ class basic_channel : public channel_queue<T, Sharing, Store> {
   using base::sharing_;
   using base::store_;
   using typename base::answer;
+
+  /// The part that a select() waits on.
+  friend base& queue_of(basic_channel& channel) noexcept { return channel; }
 
   /// Throws: std::invalid_argument for the number that stands for no limit.
   static std::size_t checked(std::size_t capacity) {

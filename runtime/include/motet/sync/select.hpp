@@ -88,7 +88,7 @@ std::size_t select_in(bool as_they_are, Cases& cases) {
 template <typename T, typename Sharing, typename Store, typename F = detail::nothing_to_do>
 auto on_pop(detail::basic_channel<T, Sharing, Store>& source, F handler = {}) {
   using branch = detail::pop_case<T, Sharing, Store>;
-  return detail::select_case<branch, F>{branch(source), std::move(handler)};
+  return detail::select_case<branch, F>{branch(queue_of(source)), std::move(handler)};
 }
 
 /// The same for a receiver.
@@ -106,7 +106,7 @@ template <typename T, typename Sharing, typename Store, typename F = detail::not
 auto on_push(detail::basic_channel<T, Sharing, Store>& destination, std::type_identity_t<T>&& item,
              F handler = {}) {
   using branch = detail::push_case<T, Sharing, Store>;
-  return detail::select_case<branch, F>{branch(destination, item), std::move(handler)};
+  return detail::select_case<branch, F>{branch(queue_of(destination), item), std::move(handler)};
 }
 
 /// The same for a sender.

@@ -44,13 +44,12 @@ class item_queue {
   /// Keeps the memory that `count` items have needed.
   void retain_for(std::size_t count) noexcept { retained_ = count / chunk_size + 2; }
 
-  /// Returns: whether push() will not allocate for the next `count` items; if so, that much
-  ///          capacity is retained from now on.
-  bool retains_capacity_for(std::size_t count) noexcept {
+  /// pop() keeps the spare chunks that `count` items more may need.
+  /// Returns: for how many of these items chunks must be added first.
+  std::size_t retain_spares_for(std::size_t count) noexcept {
     const std::size_t chunks = count / chunk_size + 1;
-    if (spares_ < chunks) return false;
     retained_ = std::max(retained_, chunks);
-    return true;
+    return spares_ < chunks ? (chunks - spares_) * chunk_size : 0;
   }
 
   /// pop() keeps up to `chunks` empty chunks for later, and returns the others to be freed.

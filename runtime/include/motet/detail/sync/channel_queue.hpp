@@ -12,8 +12,8 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 [[noreturn]] void throw_channel_closed();
 
-/// A base of basic_channel, and what a select() waits on. A waiting push has its item in the node's
-/// slot, a waiting pop the std::optional for one. `Store` is as fifo_store.
+/// A private base of basic_channel; select() gets it from queue_of(). A waiting push has its item
+/// in the node's slot, a waiting pop the std::optional for one. `Store` is as fifo_store.
 template <typename T, typename Sharing, typename Store>
 class channel_queue {
  public:
@@ -102,8 +102,8 @@ class channel_queue {
       return answer::closed;
     }
     if (store_.full()) return answer::wait;
-    if (store_.needs_memory()) [[unlikely]] {
-      add_memory();
+    if (const std::size_t shortage = store_.shortage(); shortage > 0) [[unlikely]] {
+      add_memory(shortage);
       return send(item, thread);  // a pop() may have come meanwhile
     }
     store_.push(std::move(item));
@@ -112,9 +112,9 @@ class channel_queue {
   }
 
   /// Nothing is allocated under the lock.
-  [[gnu::noinline]] void add_memory() {
+  [[gnu::noinline]] void add_memory(std::size_t count) {
     sharing_.unlock();
-    auto memory = Store::allocate();
+    auto memory = Store::allocate(count);
     sharing_.lock();
     store_.add(std::move(memory));
   }

@@ -14,8 +14,8 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 [[noreturn]] void refuse_capacity();
 
 /// What a channel asks of its store. Every call but allocate() is under the channel's lock, where
-/// nothing is allocated or freed: a push takes what add() has given, and a pop returns what its
-/// caller is to free.
+/// nothing is allocated or freed: memory comes in with add(), and pop() returns what its caller is
+/// to free.
 template <typename T>
 class fifo_store {
  public:
@@ -30,28 +30,31 @@ class fifo_store {
   }
 
   std::size_t size() const noexcept { return items_.size(); }
+  std::size_t capacity() const noexcept { return capacity_; }
   bool full() const noexcept { return items_.size() >= capacity_; }
 
-  /// The store must not be full, nor need memory.
+  /// The store must not be full, nor lack memory.
   void push(T&& item) noexcept { items_.push(std::move(item)); }
   /// The store must not be empty.
   memory pop(std::optional<T>& item) noexcept { return items_.pop(item); }
 
-  /// Returns: whether push() must be preceded by add(). Besides, a pop from a full channel moves in
-  ///          the item of a waiting push(), and that must not fail.
-  bool needs_memory() const noexcept { return items_.needs_chunk(spare_chunks()); }
-  /// Throws: std::bad_alloc.
-  static memory allocate() { return item_queue<T>::make_chunk(); }
-  void add(memory chunk) noexcept { items_.add(std::move(chunk)); }
-
-  /// Returns: whether the next `count` items, as far as they fit, need no memory.
+  /// Returns: for how many items a push() lacks memory; 0 for none. A pop from a full channel moves
+  ///          in the item of a waiting push() without asking, so room for one item more is kept.
+  std::size_t shortage() const noexcept { return items_.needs_chunk(spare_chunks()) ? 1 : 0; }
+  /// From now on keeps memory for `count` items more, as far as they fit.
+  /// Returns: for how many of them it lacks memory.
   /// Throws: std::invalid_argument as the constructor.
-  bool is_ready_for(std::size_t count) {
-    if (capacity_ == 0) return true;
+  std::size_t retain_for(std::size_t count) {
     check(count);
     const std::size_t remaining = std::min(count, capacity_ - items_.size());
-    return items_.retains_capacity_for(remaining + spare_chunks() * items_.chunk_size);
+    return items_.retain_spares_for(remaining + spare_chunks() * items_.chunk_size);
   }
+
+  /// Returns: memory for some of `count` items, for add(); more is asked for while there is a
+  ///          shortage.
+  /// Throws: std::bad_alloc.
+  static memory allocate(std::size_t /*count*/) { return item_queue<T>::make_chunk(); }
+  void add(memory chunk) noexcept { items_.add(std::move(chunk)); }
 
  private:
   static void check(std::size_t count) {
