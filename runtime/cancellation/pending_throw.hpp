@@ -31,9 +31,12 @@ bool in_shield(const control_block& fiber) noexcept;
 /// Ends the scopes for which another thread has asked.
 void end_stopped_scopes(control_block& fiber) noexcept;
 [[gnu::noinline]] void end_passed_limits_now(thread_state& thread) noexcept;
+inline bool limits_may_have_passed(thread_state& thread) noexcept {
+  return thread.running().scopes != nullptr && !thread.time.empty();
+}
 /// Ends what limits the running fiber and is due, though no poll has found it yet.
 inline void end_passed_limits(thread_state& thread) noexcept {
-  if (thread.running().scopes != nullptr && !thread.time.empty()) end_passed_limits_now(thread);
+  if (limits_may_have_passed(thread)) end_passed_limits_now(thread);
 }
 
 }}}  // namespace motet::MOTET_ABI::detail

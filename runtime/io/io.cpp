@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <limits>
 #include <motet/base/errors.hpp>
 #include <motet/io/io.hpp>
 #include <stdexcept>
@@ -23,12 +22,17 @@ namespace detail {
 
 namespace {
 
-[[gnu::always_inline]] inline bool refuses(thread_state& thread) noexcept {
+[[gnu::noinline]] bool refuses_now(thread_state& thread) noexcept {
   end_passed_limits(thread);
   if (!thread.must_throw()) return false;
   if (thread.may_switch())
     thread.snooze();  // a loop that ignores its errors must not starve the other fibers
   return true;
+}
+
+[[gnu::always_inline]] inline bool refuses(thread_state& thread) noexcept {
+  const bool may_refuse = limits_may_have_passed(thread) || thread.running().interrupts != 0;
+  return may_refuse && refuses_now(thread);
 }
 
 }  // namespace

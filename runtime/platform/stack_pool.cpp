@@ -195,7 +195,7 @@ void stack_pool::put_into_quarantine(const stack& memory) noexcept {
   if (released.memory.bottom == nullptr) return;
   unseal(released.memory.bottom, stride - guard);
   note_of(released.memory) = released.note_of_stack;
-  put(released.memory);
+  give_back_pooled(released.memory);
 }
 
 bool stack_pool::trim_some() noexcept {

@@ -58,10 +58,15 @@ class stack_pool {
     if (memory.size() >= stride) {
       unmap_large(memory);
     } else if (quarantine_.empty()) {
-      put(memory);
+      give_back_pooled(memory);
     } else {
       put_into_quarantine(memory);
     }
+  }
+  /// The same for a stack that is_pooled().
+  void give_back_pooled(const stack& memory) noexcept {
+    free_[free_count_++] = {memory.bottom, memory.top};
+    ++unpromised_count_;
   }
   /// Whether `memory` comes to no harm by being given back: it is neither unmapped nor sealed. So a
   /// fiber that ends may give it back itself, or another one may begin at its top.
@@ -104,10 +109,6 @@ class stack_pool {
     note note_of_stack;
   };
 
-  void put(const stack& memory) noexcept {
-    free_[free_count_++] = {memory.bottom, memory.top};
-    ++unpromised_count_;
-  }
   [[gnu::noinline]] stack take_fresh() noexcept;
   [[gnu::noinline]] stack take_large(std::size_t size);
   [[gnu::noinline]] void unmap_large(const stack& memory) noexcept;

@@ -48,16 +48,19 @@ struct remote_requests : post {
 
 static_assert(sizeof(remote_requests) <= block_slab::remote_size);
 
-/// The mailbox's lock must be held, or the fiber's thread have ended.
-inline remote_requests& requests_of(control_block& fiber) noexcept {
-  void* storage = block_slab::beside(fiber, block_slab::remote, block_slab::remote_size);
-  if (fiber.known_remotely.load(std::memory_order_relaxed)) {
-    return *static_cast<remote_requests*>(storage);
-  }
+[[gnu::noinline]] inline remote_requests& add_requests(control_block& fiber,
+                                                       void* storage) noexcept {
   auto* part = ::new (storage) remote_requests;
   part->fiber = &fiber;
   fiber.known_remotely.store(true, std::memory_order_relaxed);
   return *part;
+}
+
+/// The mailbox's lock must be held, or the fiber's thread have ended.
+inline remote_requests& requests_of(control_block& fiber) noexcept {
+  void* storage = block_slab::beside(fiber, block_slab::remote, block_slab::remote_size);
+  if (!fiber.known_remotely.load(std::memory_order_relaxed)) return add_requests(fiber, storage);
+  return *static_cast<remote_requests*>(storage);
 }
 
 }}}  // namespace motet::MOTET_ABI::detail

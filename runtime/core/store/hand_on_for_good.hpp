@@ -53,7 +53,7 @@ inline control_block& thread_core::hand_on_for_good() noexcept {
   const bool gives_back = may_give_back_own_stack(stacks, dead_fiber);
   release_ended(dead_fiber);
   if (gives_back) {
-    stacks.give_back(old_stack.region);
+    stacks.give_back_pooled(old_stack.region);
   } else {
     retired_stack_ = old_stack;
   }

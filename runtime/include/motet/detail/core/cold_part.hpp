@@ -104,14 +104,19 @@ inline control_block& traveller_of(control_block& block) noexcept {
   return block;
 }
 
-inline cold_part& cold(control_block& block) noexcept {
+[[gnu::noinline]] inline cold_part& add_cold_part(control_block& block) noexcept {
   void* storage = block_slab::beside(block, block_slab::cold_parts, block_slab::cold_size);
-  if (block.has_cold_part) return *static_cast<cold_part*>(storage);
   auto* part = ::new (storage) cold_part;
   part->own_family.owner = &block;
   part->own_family.closed = block.ending;
   block.has_cold_part = true;
   return *part;
+}
+
+/// Returns: the block's cold part, which is made if there is none.
+inline cold_part& cold(control_block& block) noexcept {
+  cold_part* part = cold_if_any(block);
+  return part != nullptr ? *part : add_cold_part(block);
 }
 
 inline void* small_body_of(const control_block& block) noexcept {
