@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <motet/base/errors.hpp>
 #include <motet/io/directory.hpp>
-#include <motet/io/io.hpp>
+#include <motet/io/file_verbs.hpp>
 #include <utility>
 
 #include "core/thread_state.hpp"

@@ -9,10 +9,10 @@
 #include <chrono>
 #include <memory>
 #include <motet/base/errors.hpp>
+#include <motet/detail/threads/offloaded.hpp>
 #include <motet/io/directory_walk.hpp>
 #include <motet/io/fd.hpp>
-#include <motet/io/io.hpp>
-#include <motet/threads/offload.hpp>
+#include <motet/io/file_verbs.hpp>
 #include <new>
 #include <optional>
 #include <span>

@@ -2,7 +2,6 @@
 // See io/exact_io.hpp: the forms of motet/io/io.hpp.
 #include "io/exact_io.hpp"
 
-#include <algorithm>
 #include <cerrno>
 #include <motet/base/errors.hpp>
 #include <motet/io/io.hpp>

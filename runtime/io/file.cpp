@@ -2,7 +2,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <motet/base/errors.hpp>
 #include <motet/detail/threads/offloaded.hpp>
@@ -219,8 +218,8 @@ namespace {
 /// A file has no turns, but the kernel can copy it.
 template <bool Writes>
 constexpr detail::direction_calls file_calls{
-    detail::plain_direction<file, Writes>.take,
-    detail::plain_direction<file, Writes>.pass,
+    detail::plain_direction<file, Writes>.acquire,
+    detail::plain_direction<file, Writes>.release,
     detail::plain_direction<file, Writes>.move,
     [](void* object) noexcept { return static_cast<file*>(object)->native_handle(); },
 };

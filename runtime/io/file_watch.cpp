@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // See motet/io/file_watch.hpp.
 #include <sys/inotify.h>
-#include <unistd.h>
 
 #include <array>
 #include <cerrno>

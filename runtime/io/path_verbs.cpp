@@ -4,7 +4,6 @@
 
 #include <cerrno>
 #include <cstdint>
-#include <motet/base/errors.hpp>
 #include <motet/io/fd.hpp>
 #include <motet/io/file_verbs.hpp>
 #include <string>

@@ -4,7 +4,6 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <motet/base/errors.hpp>
@@ -141,7 +140,7 @@ void pipe::close(detail::owned<end>& closing) {
   detail::owned<end> old_end = std::move(closing);
   old_end->end_calls();
   old_end->file.close();
-  end::let_go(std::move(old_end));
+  end::destroy_when_unused(std::move(old_end));
 }
 
 /// Ends the calls on both ends before it closes an end, which the other would see as end of file.
@@ -154,7 +153,7 @@ void pipe::close() {
   }
   for (detail::owned<end>& old_end : old_ends) {
     if (old_end != nullptr) old_end->file.close();
-    end::let_go(std::move(old_end));
+    end::destroy_when_unused(std::move(old_end));
   }
 }
 
@@ -182,7 +181,7 @@ fd pipe::release(int side) {
   detail::owned<end> old_end = std::move(slot);
   old_end->end_calls();
   fd file = std::move(old_end->file);
-  end::let_go(std::move(old_end));
+  end::destroy_when_unused(std::move(old_end));
   return file;
 }
 

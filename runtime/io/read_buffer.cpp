@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // See motet/io/reader.hpp. Bytes are taken only when a call returns, so that an interrupted call
 // loses none.
-#include <string.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -171,7 +170,7 @@ std::size_t read_buffer::read(std::span<std::byte> buffer, std::error_code& erro
   quietly(error, [&] {
     if (refused_by_pending()) return -ECANCELED;
     if (buffer.empty()) return 0;  // the stream would wait for bytes to come
-    return net::take_turn(order_, "turn with a reader", -1);
+    return net::acquire_turn(order_, "turn with a reader", -1);
   });
   if (error || buffer.empty()) return 0;
   std::size_t size = std::min(buffer.size(), end_ - begin_);
@@ -181,7 +180,7 @@ std::size_t read_buffer::read(std::span<std::byte> buffer, std::error_code& erro
   } else {
     size = read_stream(buffer, error);
   }
-  order_.pass();
+  order_.release();
   return size;
 }
 

@@ -19,7 +19,6 @@
 
 #include "base/faults.hpp"
 #include "base/sigpipe.hpp"
-#include "core/thread_state.hpp"
 #include "io/copy.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {

@@ -11,7 +11,6 @@
 #include <chrono>
 #include <cstdint>
 #include <motet/detail/core/internal_shield.hpp>
-#include <motet/io/io.hpp>
 #include <motet/io/splice_verbs.hpp>
 #include <motet/sync/time.hpp>
 

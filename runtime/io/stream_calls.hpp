@@ -32,7 +32,7 @@ class stream_turns {
 
   /// Throws: std::logic_error if a fiber of another thread is reading or writing.
   void check_threads(const char* kind = "stream") {
-    if (std::ranges::any_of(queues_, &stream_queue::taken_elsewhere)) {
+    if (std::ranges::any_of(queues_, &stream_queue::held_elsewhere)) {
       throw std::logic_error(std::string(kind) +
                              ": a fiber of another thread is reading from it or writing to it");
     }
@@ -47,30 +47,33 @@ class stream_turns {
   void await_leave() noexcept {
     thread_state* thread = self();
     if (thread == nullptr) return;
-    while (std::ranges::any_of(queues_, &stream_queue::in_use)) thread->snooze();
+    while (std::ranges::any_of(queues_, &stream_queue::in_call)) thread->snooze();
   }
 
-  /// Destroys the state of a stream that is closed, or has it destroyed by whichever fiber keeps a
-  /// turn last.
-  static void let_go(owned<State> state) noexcept {
+  /// Destroys the state of a closed stream; if a turn is held across calls, the fiber that releases
+  /// it last does so.
+  static void destroy_when_unused(owned<State> state) noexcept {
     if (state == nullptr) return;
     state->await_leave();
     thread_state* thread = self();
-    if (state->kept() && thread != nullptr)
-      thread->snooze();  // the fiber that has the turn sees that the stream is closed
-    state->is_let_go_ = state->kept();
-    if (state->is_let_go_) (void)state.release();
+    if (state->held_across_calls() && thread != nullptr)
+      thread->snooze();  // the fiber that holds the turn sees that the stream is closed
+    state->orphaned_ = state->held_across_calls();
+    if (state->orphaned_) (void)state.release();
   }
-  static void pass(State* state, stream_queue& turn) noexcept {
-    turn.pass();
-    if (state->is_let_go_ && !state->kept()) delete state;
+  /// Ends a turn that was held across calls.
+  static void release(State* state, stream_queue& turn) noexcept {
+    turn.release();
+    if (state->orphaned_ && !state->held_across_calls()) delete state;
   }
 
  private:
-  bool kept() noexcept { return std::ranges::any_of(queues_, &stream_queue::kept); }
+  bool held_across_calls() noexcept {
+    return std::ranges::any_of(queues_, &stream_queue::held_across_calls);
+  }
 
   std::array<stream_queue, Directions> queues_;
-  bool is_let_go_ = false;  // the stream is closed, but a turn is kept
+  bool orphaned_ = false;  // the stream is closed, but a turn is held across calls
 };
 
 /// Writes all of `buffer`, at least once, by `move(part)`. Returns: 0, or minus an errno value.
@@ -101,10 +104,10 @@ class stream_half {
   int descriptor() const noexcept { return state_ == nullptr ? -1 : state_->descriptor(); }
 
   /// Waits for the turn. Returns: 0, -ECANCELED or -EBADF.
-  /// Throws: as take_turn().
-  std::int32_t begin() {
-    return net::take_turn(queue(), Writes ? "turn to write on fd" : "turn to read on fd",
-                          descriptor());
+  /// Throws: as acquire_turn().
+  std::int32_t acquire() {
+    return net::acquire_turn(queue(), Writes ? "turn to write on fd" : "turn to read on fd",
+                             descriptor());
   }
   std::int32_t read(std::span<std::byte> buffer) {
     return in_turn([&] { return self().move(buffer); });
@@ -124,8 +127,8 @@ class stream_half {
     });
   }
 
-  /// Ends a turn that was kept.
-  void pass() noexcept { State::pass(state_, queue()); }
+  /// Ends a turn that was held across calls.
+  void release() noexcept { State::release(state_, queue()); }
 
   /// Throws: the error of a call, unless `result` is a count.
   std::size_t check(std::int32_t result, const char* call, int number) const {
@@ -137,18 +140,11 @@ class stream_half {
  protected:
   template <typename Call>
   std::int32_t in_turn(Call call) {
-    const std::int32_t refusal = self().begin();
-    if (refusal != 0) return refusal;
-    const turn_guard guard{queue()};
-    return call();
+    const net::stream_turn turn(queue(), self().acquire());
+    return turn.refusal() != 0 ? turn.refusal() : call();
   }
 
  private:
-  struct turn_guard {
-    stream_queue& queue;
-    ~turn_guard() { queue.pass(); }
-  };
-
   Half& self() noexcept { return static_cast<Half&>(*this); }
 
   State* state_;
@@ -205,21 +201,21 @@ void stream_writev_all(Half output, std::span<const iovec> buffers) {
   call_throwing(output, "writev_all", [&](Half& half) { return half.write_vectors(buffers); });
 }
 
-/// The direction `Half` of a stream, for calls that keep their turn. The object of its calls is the
-/// stream's state.
+/// The direction `Half` of a stream, for calls that hold their turn across several. The object of
+/// its calls is the stream's state.
 template <typename Half>
 struct direction_of {
   static Half half(void* object) noexcept {
     return Half(static_cast<typename Half::state_type*>(object));
   }
 
-  static void* take(void* stream, std::error_code& error) noexcept {
+  static void* acquire(void* stream, std::error_code& error) noexcept {
     Half direction = Half::of(stream);
-    quietly(error, [&] { return direction.state() == nullptr ? -EBADF : direction.begin(); });
-    if (!error) direction.queue().keep();
+    quietly(error, [&] { return direction.state() == nullptr ? -EBADF : direction.acquire(); });
+    if (!error) direction.queue().hold_across_calls();
     return direction.state();
   }
-  static void pass(void* object) noexcept { half(object).pass(); }
+  static void release(void* object) noexcept { half(object).release(); }
   static std::size_t move(void* object, std::span<std::byte> bytes,
                           std::error_code& error) noexcept {
     Half direction = half(object);
@@ -229,7 +225,7 @@ struct direction_of {
   }
   static int descriptor(void* object) noexcept { return half(object).kernel_descriptor(); }
 
-  static constexpr direction_calls calls{take, pass, move, descriptor};
+  static constexpr direction_calls calls{acquire, release, move, descriptor};
 };
 
 }}}  // namespace motet::MOTET_ABI::detail

@@ -16,23 +16,23 @@ struct stream_wait : tagged_link<stream_wait_tag> {
 
 /// A forked child forgets the holder and the waiters of its parent.
 thread_state* stream_queue::holder() noexcept {
-  if (taken_in_.load(std::memory_order_relaxed) != this_process()) [[unlikely]] {
+  if (process_.load(std::memory_order_relaxed) != this_process()) [[unlikely]] {
     waits_.abandon();
     holder_.store(nullptr, std::memory_order_relaxed);
-    kept_ = false;
-    taken_in_.store(this_process(), std::memory_order_relaxed);
+    across_calls_ = false;
+    process_.store(this_process(), std::memory_order_relaxed);
   }
   return holder_.load(std::memory_order_relaxed);
 }
 
-queue_result stream_queue::take(const char* call, int fd) {
+queue_result stream_queue::acquire(const char* call, int fd) {
   thread_state& thread = here();
   if (closed_) return queue_result::closed;
   thread_state* owner = holder();
   if (owner == nullptr) {
     holder_.store(&thread, std::memory_order_relaxed);
     user_ = &thread.running();
-    return queue_result::taken;
+    return queue_result::acquired;
   }
   if (owner != &thread) {
     throw std::logic_error("a fiber of another thread has the " + std::string(call) + " " +
@@ -45,12 +45,12 @@ queue_result stream_queue::take(const char* call, int fd) {
     waiter.unlink();
     return queue_result::interrupted;
   }
-  return waiter.closed ? queue_result::closed : queue_result::taken;
+  return waiter.closed ? queue_result::closed : queue_result::acquired;
 }
 
 /// A waiter that has just been interrupted is skipped: the next one gets the turn.
-void stream_queue::pass() noexcept {
-  kept_ = false;
+void stream_queue::release() noexcept {
+  across_calls_ = false;
   thread_state& thread = *holder_.load(std::memory_order_relaxed);
   while (stream_wait* next = waits_.pop_front()) {
     user_ = next->wait.fiber;
@@ -68,7 +68,7 @@ void stream_queue::close() noexcept {
   }
 }
 
-bool stream_queue::taken_elsewhere() noexcept {
+bool stream_queue::held_elsewhere() noexcept {
   const thread_state* owner = holder();
   return owner != nullptr && owner != self();
 }

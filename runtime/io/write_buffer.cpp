@@ -63,7 +63,7 @@ void write_buffer::write(std::span<const std::byte> bytes) {
     const std::lock_guard alone(sends_);
     check_failure();
     settle(send_all());
-    settle(take_turn());  // a fiber that flushed meanwhile has passed it
+    settle(acquire_turn());  // a fiber that flushed meanwhile has passed it
     if (bytes.size() > capacity_) {
       settle(send(bytes));
       end_unless_more();
@@ -98,7 +98,7 @@ void write_buffer::check_failure() const {
 
 /// The caller must be the only sender: of two that wait for the turn one would get it while the
 /// other holds it.
-std::error_code write_buffer::take_turn() noexcept {
+std::error_code write_buffer::acquire_turn() noexcept {
   std::error_code error;
   if (!turn_) turn_ = direction_lock(destination_, error);
   return error;
@@ -110,7 +110,7 @@ std::error_code write_buffer::take_turn() noexcept {
 bool write_buffer::begin() {
   if (!turn_) {
     const std::lock_guard alone(sends_);
-    if (const std::error_code error = take_turn()) throw_stream_error(error, "write");
+    if (const std::error_code error = acquire_turn()) throw_stream_error(error, "write");
   }
   if (flush_later()) return true;
   if (!here().must_throw()) return false;
@@ -179,7 +179,7 @@ std::error_code write_buffer::send(std::span<const std::byte>& bytes) noexcept {
 
 /// The caller is the only sender.
 std::error_code write_buffer::send_all() noexcept {
-  std::error_code error = buffered() > 0 ? take_turn() : std::error_code();
+  std::error_code error = buffered() > 0 ? acquire_turn() : std::error_code();
   while (buffered() > 0 && !error) {
     if (outgoing_.size() == 0) {
       std::swap(input_, outgoing_);

@@ -11,7 +11,6 @@
 #include "migration/journey.hpp"
 #include "threads/job_starter.hpp"
 #include "threads/pool_state.hpp"
-#include "threads/thread_link.hpp"
 
 namespace motet { inline namespace MOTET_ABI {
 
@@ -132,7 +131,7 @@ executor here() {
   detail::thread_state& home = detail::here();
   if (home.foreign) throw std::logic_error("here(): a foreign thread has no runtime");
   if (home.jobs.stopped) throw executor_stopped();
-  if (!home.jobs.in_use) take_jobs(home, detail::make_inbox(home));
+  if (!home.jobs.in_use) accept_jobs(home, detail::make_inbox(home));
   return {home.jobs.inbox, detail::of_a_runtime};
 }
 

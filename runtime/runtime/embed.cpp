@@ -7,11 +7,9 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <chrono>
 #include <cstdint>
 #include <motet/base/errors.hpp>
 #include <motet/detail/platform/process.hpp>
-#include <motet/fibers/fiber.hpp>
 #include <motet/fibers/local.hpp>
 #include <motet/io/fd.hpp>
 #include <motet/runtime/embed.hpp>

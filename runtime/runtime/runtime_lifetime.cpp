@@ -2,13 +2,11 @@
 // How a thread's runtime ends.
 #include <cstdio>
 #include <cstdlib>
-#include <utility>
 
 #include "base/faults.hpp"
 #include "base/flag_guard.hpp"
 #include "cancellation/asked.hpp"
 #include "cancellation/interrupt.hpp"
-#include "core/event_recorder.hpp"
 #include "core/hooks.hpp"
 #include "core/thread_state.hpp"
 #include "fibers/family.hpp"
@@ -72,7 +70,7 @@ std::exception_ptr thread_state::end(bool returns_first) noexcept {
   if (!of_thread && main_->has_cold_part)
     warn_of_unawaited(cold(*main_).own_family, *this, "the main fiber");
   ++main_->shields;
-  take_no_more_jobs(*this);
+  accept_no_more_jobs(*this);
   come_home(*main_);
   end_children(*main_);
   end_locals(*main_);
@@ -101,7 +99,7 @@ std::exception_ptr thread_state::end(bool returns_first) noexcept {
 void thread_state::end_others() noexcept {
   control_block& caller = *runner_;
   ++caller.shields;
-  take_no_more_jobs(*this);
+  accept_no_more_jobs(*this);
   if (&caller != main_) {
     leave_family(caller);
     exclude_main();

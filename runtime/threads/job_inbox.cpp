@@ -76,7 +76,7 @@ job_inbox::pushed job_inbox::push(job_slot&& item) {
   race_point();
   const bool was_idle = wakes && home_->push_to_idle(wake_up_);
   if (backlog >= far_ahead && backlog % between_yields == 0) ::sched_yield();
-  return was_idle ? pushed::woke : pushed::taken;
+  return was_idle ? pushed::woke : pushed::accepted;
 }
 
 bool job_inbox::rouse() noexcept {

@@ -47,7 +47,7 @@ class job_inbox {
   /// is a thread of the parent process.
   /// Returns: `woke` if the owner's thread had nothing to run; else `taken`.
   /// Throws: std::bad_alloc; the caller keeps `item`.
-  enum class pushed : std::uint8_t { refused, taken, woke };
+  enum class pushed : std::uint8_t { refused, accepted, woke };
   pushed push(job_slot&& item);
   /// Has the owner, if it waits, look once more for jobs. Any thread.
   /// Returns: whether its thread had nothing to run.

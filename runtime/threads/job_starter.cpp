@@ -16,7 +16,6 @@
 #include "core/hooks.hpp"
 #include "fibers/family.hpp"
 #include "fibers/fiber_end.hpp"
-#include "threads/thread_link.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
@@ -145,7 +144,7 @@ void start_jobs(thread_state& home, job_inbox& inbox) {
 
 }  // namespace
 
-void take_jobs(thread_state& home, std::shared_ptr<job_inbox> inbox) {
+void accept_jobs(thread_state& home, std::shared_ptr<job_inbox> inbox) {
   inbox->open(home.mail());
   home.cleaner.spin([inbox] { start_jobs(*self(), *inbox); }, "motet's jobs");
   home.jobs.inbox = std::move(inbox);
@@ -153,7 +152,7 @@ void take_jobs(thread_state& home, std::shared_ptr<job_inbox> inbox) {
   ++worker_threads;
 }
 
-void take_no_more_jobs(thread_state& home) noexcept {
+void accept_no_more_jobs(thread_state& home) noexcept {
   if (std::exchange(home.jobs.stopped, true) || home.jobs.inbox == nullptr) return;
   home.jobs.inbox->close(home);
   home.jobs.stale_inbox = std::move(home.jobs.inbox);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// How a thread begins and ends to take what other threads leave for it.
+// How a thread starts and stops accepting the jobs of other threads.
 #pragma once
 
 #include "core/thread_state.hpp"
@@ -7,12 +7,12 @@
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
-/// Starts a fiber that starts what others leave in `inbox`: a thread that leaves a job can wake
-/// this thread, which is never stuck.
+/// Spawns a fiber that starts the jobs in `inbox`. Whoever pushes a job wakes this thread, and the
+/// thread does not count as deadlocked.
 /// Throws: std::bad_alloc.
-void take_jobs(thread_state& home, std::shared_ptr<job_inbox> inbox);
+void accept_jobs(thread_state& home, std::shared_ptr<job_inbox> inbox);
 /// Accepts no more jobs, and ends the job starter's fiber. The remaining jobs are destroyed here,
 /// unstarted. The running fiber must be under a shield.
-void take_no_more_jobs(thread_state& home) noexcept;
+void accept_no_more_jobs(thread_state& home) noexcept;
 
 }}}  // namespace motet::MOTET_ABI::detail

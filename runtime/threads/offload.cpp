@@ -2,7 +2,6 @@
 // See motet/threads/offload.hpp. The remote_wait is in the caller's frame, even for a call that can
 // be abandoned: a caller that abandons it announces that before the offload thread announces the
 // end of the call, or else waits for the notification.
-#include <pthread.h>
 #include <signal.h>
 
 #include <cerrno>

@@ -112,7 +112,7 @@ void pool_state::push(job_slot&& item, worker_load& worker) {
   const std::shared_ptr<pool_state> owner = shared_from_this();  // the job may own the pool
   const auto result = worker.inbox.load(std::memory_order_acquire)->push(std::move(item));
   if (result == job_inbox::pushed::refused) throw executor_stopped();
-  if (movable && result == job_inbox::pushed::taken) rouse_another(worker);
+  if (movable && result == job_inbox::pushed::accepted) rouse_another(worker);
 }
 
 void pool_state::remember(std::size_t number) noexcept {

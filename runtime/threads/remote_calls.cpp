@@ -3,7 +3,7 @@
 // proxy: a fiber on its parent's thread that stands in the family in the child's place, ends the
 // child, and fails for it.
 #include <motet/detail/core/inherited_locals.hpp>
-#include <motet/detail/sync/wait_list.hpp>
+#include <motet/detail/sync/waiter.hpp>
 #include <motet/threads/thread.hpp>
 #include <new>
 #include <utility>

@@ -4,7 +4,6 @@
 #include <pthread.h>
 
 #include <motet/cancellation/cancel.hpp>
-#include <motet/detail/sync/waiter.hpp>
 #include <motet/threads/thread.hpp>
 #include <mutex>
 #include <stdexcept>
@@ -38,14 +37,14 @@ struct beginning_thread {
 /// Throws: std::bad_alloc.
 void prepare(thread_state& home, const std::shared_ptr<thread_link>& link) {
   link->main = refer_to(home.main_fiber());
-  take_jobs(home, std::shared_ptr<job_inbox>(link, &link->jobs));
+  accept_jobs(home, std::shared_ptr<job_inbox>(link, &link->jobs));
 }
 
 /// Calls the thread's function as the main fiber.
 void live(thread_state& home, thread_link& link) {
   run_main(home, body_kind_of<job_slot, void>::kind, &*link.body);
   shield([&] {
-    take_no_more_jobs(home);
+    accept_no_more_jobs(home);
     end_children(home.main_fiber());
     link.body.reset();  // after the children, like the captures of a spun fiber
   });

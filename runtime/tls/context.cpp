@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <stdexcept>
-#include <system_error>
 
 #include "tls/failure.hpp"
 

@@ -3,7 +3,6 @@
 #include "tls/failure.hpp"
 
 #include <openssl/err.h>
-#include <openssl/x509_vfy.h>
 
 #include <cerrno>
 

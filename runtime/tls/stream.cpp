@@ -38,9 +38,9 @@ struct stream::half : detail::stream_half<half<Writes>, state, Writes> {
 
   /// Also throws std::logic_error if a fiber of another thread uses the other direction: OpenSSL's
   /// connection is one for both.
-  std::int32_t begin() {
-    if (this->state()->queue(!Writes).taken_elsewhere()) this->state()->check_threads();
-    return detail::stream_half<half, state, Writes>::begin();
+  std::int32_t acquire() {
+    if (this->state()->queue(!Writes).held_elsewhere()) this->state()->check_threads();
+    return detail::stream_half<half, state, Writes>::acquire();
   }
 
   std::int32_t move(std::span<const std::byte> bytes) {
@@ -150,7 +150,7 @@ void stream::close() {
   old_state->end_queues();
   old_state->send_close_notify();
   old_state->below().close();
-  state::let_go(std::move(old_state));
+  state::destroy_when_unused(std::move(old_state));
 }
 
 std::string_view stream::protocol() const noexcept {

@@ -26,8 +26,8 @@ namespace {
 constexpr std::chrono::milliseconds last_moment(100);
 
 /// What is asked of the stream below at a time: little of one that says little.
-constexpr std::size_t least_room = std::size_t{4} * 1024;
-constexpr std::size_t most_room = std::size_t{64} * 1024;
+constexpr std::size_t least_capacity = std::size_t{4} * 1024;
+constexpr std::size_t most_capacity = std::size_t{64} * 1024;
 
 /// What is sealed at a time: four records of the largest size. Source: RFC 8446, 5.1.
 constexpr std::size_t most_sealed = std::size_t{4} * 16 * 1024;
@@ -37,9 +37,9 @@ std::error_code code_of(std::errc code) noexcept {
 }
 
 bool is_address(const std::string& host) noexcept {
-  in6_addr room;
-  return ::inet_pton(AF_INET, host.c_str(), &room) == 1 ||
-         ::inet_pton(AF_INET6, host.c_str(), &room) == 1;
+  in6_addr address;
+  return ::inet_pton(AF_INET, host.c_str(), &address) == 1 ||
+         ::inet_pton(AF_INET6, host.c_str(), &address) == 1;
 }
 
 /// The peer must prove to be `host`. Returns: false if that is no name.
@@ -142,11 +142,11 @@ bool stream::state::must_not(std::error_code& error) const noexcept {
   return static_cast<bool>(failure_);
 }
 
-std::size_t stream::state::read(std::span<std::byte> room, std::error_code& error) noexcept {
-  for (refuse_if_pending(error); !error && !room.empty() && !must_not(error); fetch(error)) {
+std::size_t stream::state::read(std::span<std::byte> buffer, std::error_code& error) noexcept {
+  for (refuse_if_pending(error); !error && !buffer.empty() && !must_not(error); fetch(error)) {
     std::size_t size = 0;
     const outcome result =
-        attempt([&] { return SSL_read_ex(get(), room.data(), room.size(), &size); });
+        attempt([&] { return SSL_read_ex(get(), buffer.data(), buffer.size(), &size); });
     if (!bio_.output.empty() || !in_flight_.empty()) send_unasked();
     if (result == outcome::done) return size;
     if (result == outcome::ended || must_not(error)) break;
@@ -195,8 +195,8 @@ void stream::state::end_writing(std::error_code& error) noexcept {
 /// Fetches bytes for OpenSSL, which has consumed all that had arrived.
 void stream::state::fetch(std::error_code& error) noexcept {
   byte_queue& input = bio_.input;
-  const std::size_t capacity = last_was_full_ ? input.capacity() * 2 : least_room;
-  if (!input.reserve(std::min(capacity, most_room))) {
+  const std::size_t capacity = last_was_full_ ? input.capacity() * 2 : least_capacity;
+  if (!input.reserve(std::min(capacity, most_capacity))) {
     error = code_of(std::errc::not_enough_memory);
     return;
   }
@@ -226,20 +226,20 @@ void stream::state::send(std::error_code& error) noexcept {
 /// left. A fiber that writes sends it as well.
 void stream::state::send_unasked() noexcept {
   detail::stream_queue& output = queue(true);
-  if (output.in_use() || output.kept()) return;
+  if (output.in_call() || output.held_across_calls()) return;
   std::error_code error;
   detail::quietly(error, [&] {
-    return net::take_turn(output, "turn to write on fd", carrier_.native_handle());
+    return net::acquire_turn(output, "turn to write on fd", carrier_.native_handle());
   });
   if (error) return;
   send(error);
-  output.pass();
+  output.release();
 }
 
 /// A forked child has a copy of the connection, which goes on in its parent.
 void stream::state::send_close_notify() noexcept {
   if (detail::self() == nullptr || process_ != detail::this_process()) return;
-  if (!is_up_ || queue(true).in_use() || queue(true).kept()) return;
+  if (!is_up_ || queue(true).in_call() || queue(true).held_across_calls()) return;
   try {
     const detail::internal_shield safe;
     move_on_after(last_moment, [this] {

@@ -42,7 +42,7 @@ struct stream::state : detail::stream_turns<stream::state> {
   void handshake();
 
   // The caller has the turn to read, or to write.
-  std::size_t read(std::span<std::byte> room, std::error_code& error) noexcept;
+  std::size_t read(std::span<std::byte> buffer, std::error_code& error) noexcept;
   std::size_t write(std::span<const std::byte> bytes, std::error_code& error) noexcept;
   void write_all(std::span<const std::byte> bytes, std::error_code& error) noexcept;
   /// Sends close_notify.

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
 // Listeners on every address of a name.
-#include <arpa/inet.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 

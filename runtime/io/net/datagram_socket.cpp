@@ -6,7 +6,6 @@
 #include <array>
 #include <cerrno>
 #include <cstddef>
-#include <motet/base/errors.hpp>
 #include <motet/io/io.hpp>
 #include <motet/net/datagram_socket.hpp>
 #include <stdexcept>

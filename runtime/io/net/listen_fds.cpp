@@ -17,8 +17,6 @@
 #include <string_view>
 #include <system_error>
 
-#include "io/io.hpp"
-
 namespace motet { inline namespace MOTET_ABI { namespace net {
 
 namespace {

@@ -18,9 +18,9 @@ namespace motet { inline namespace MOTET_ABI { namespace net {
 
 /// Waits for a turn. Returns: 0, -ECANCELED or -EBADF.
 /// Throws: std::logic_error if a fiber of another thread has the turn.
-inline std::int32_t take_turn(detail::stream_queue& queue, const char* call, int fd) {
-  switch (queue.take(call, fd)) {
-    case detail::queue_result::taken:
+inline std::int32_t acquire_turn(detail::stream_queue& queue, const char* call, int fd) {
+  switch (queue.acquire(call, fd)) {
+    case detail::queue_result::acquired:
       return 0;
     case detail::queue_result::interrupted:
       return -ECANCELED;
@@ -33,13 +33,16 @@ inline std::int32_t take_turn(detail::stream_queue& queue, const char* call, int
 /// Holds a turn until its end, or the reason why it has not got the turn.
 class stream_turn {
  public:
-  /// Throws: as take_turn().
+  /// `refusal` is what acquire_turn() has returned for `queue`.
+  stream_turn(detail::stream_queue& queue, std::int32_t refusal) noexcept
+      : queue_(queue), refusal_(refusal) {}
+  /// Throws: as acquire_turn().
   stream_turn(detail::stream_queue& queue, const char* call, int fd)
-      : queue_(queue), refusal_(take_turn(queue, call, fd)) {}
+      : stream_turn(queue, acquire_turn(queue, call, fd)) {}
   stream_turn(const stream_turn&) = delete;
   stream_turn& operator=(const stream_turn&) = delete;
   ~stream_turn() {
-    if (refusal_ == 0) queue_.pass();
+    if (refusal_ == 0) queue_.release();
   }
 
   /// Returns: 0, -ECANCELED or -EBADF.

@@ -48,7 +48,7 @@ struct socket_listener::state {
   }
 
   void check_threads() {
-    if (queue.taken_elsewhere()) {
+    if (queue.held_elsewhere()) {
       throw std::logic_error("listener: a fiber of another thread is accepting on it");
     }
   }
@@ -57,7 +57,7 @@ struct socket_listener::state {
   void await_leave() noexcept {
     thread_state* thread = self();
     if (thread == nullptr) return;
-    while (queue.in_use()) thread->snooze();
+    while (queue.in_call()) thread->snooze();
   }
 };
 

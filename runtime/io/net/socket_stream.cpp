@@ -71,7 +71,7 @@ void socket_stream::close() {
   owned<state> old_state = std::move(state_);
   old_state->end_queues();
   old_state->close_socket();
-  state::let_go(std::move(old_state));
+  state::destroy_when_unused(std::move(old_state));
 }
 
 fd socket_stream::release() {
@@ -91,7 +91,7 @@ fd socket_stream::release() {
     thread->calls.end_all_on(old_state->socket.get());
   }
   if (!copy) copy = std::move(old_state->socket);
-  state::let_go(std::move(old_state));
+  state::destroy_when_unused(std::move(old_state));
   return copy;
 }
 

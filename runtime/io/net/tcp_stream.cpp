@@ -11,7 +11,6 @@
 #include <string>
 
 #include "base/faults.hpp"
-#include "core/thread_state.hpp"
 #include "io/net/happy_eyeballs.hpp"
 #include "io/net/socket.hpp"
 

@@ -9,7 +9,6 @@
 #include <motet/base/errors.hpp>
 #include <motet/io/io.hpp>
 #include <motet/net/unix_stream.hpp>
-#include <string>
 #include <utility>
 
 #include "base/faults.hpp"

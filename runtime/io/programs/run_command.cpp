@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
 // See motet/io/process.hpp: run_command().
-#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <motet/base/errors.hpp>
@@ -8,7 +7,6 @@
 #include <motet/io/process.hpp>
 #include <span>
 #include <system_error>
-#include <utility>
 
 namespace motet { inline namespace MOTET_ABI {
 

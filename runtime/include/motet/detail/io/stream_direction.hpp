@@ -14,10 +14,11 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 /// operation_canceled means that something is pending for the fiber.
 struct direction_calls {
   /// Waits for the turn.
-  /// Returns: the argument of the other calls; valid until pass(), even if the stream is moved or
+  /// Returns: the argument of the other calls; valid until release(), even if the stream is moved
+  /// or
   ///          closed meanwhile.
-  void* (*take)(void* stream, std::error_code& error) noexcept;
-  void (*pass)(void* stream) noexcept;
+  void* (*acquire)(void* stream, std::error_code& error) noexcept;
+  void (*release)(void* stream) noexcept;
   /// Reads or writes, whichever the direction is for.
   /// Returns: bytes moved, perhaps fewer than there are in `bytes`.
   std::size_t (*move)(void* stream, std::span<std::byte> bytes, std::error_code& error) noexcept;
@@ -56,7 +57,7 @@ class direction_lock {
   direction_lock() noexcept = default;
   /// Switchpoint.
   direction_lock(const stream_direction& direction, std::error_code& error) noexcept
-      : calls_(direction.calls), stream_(direction.calls->take(direction.stream, error)) {
+      : calls_(direction.calls), stream_(direction.calls->acquire(direction.stream, error)) {
     if (error) calls_ = nullptr;
   }
   direction_lock(direction_lock&& other) noexcept
@@ -67,7 +68,7 @@ class direction_lock {
     return *this;
   }
   ~direction_lock() {
-    if (calls_ != nullptr) calls_->pass(stream_);
+    if (calls_ != nullptr) calls_->release(stream_);
   }
 
   explicit operator bool() const noexcept { return calls_ != nullptr; }

@@ -39,7 +39,7 @@ class write_buffer {
   class flusher;
 
   void check_failure() const;
-  std::error_code take_turn() noexcept;
+  std::error_code acquire_turn() noexcept;
   bool begin();
   void flush_gathered();
   void flush_alone() noexcept;
