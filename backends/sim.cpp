@@ -18,7 +18,6 @@
 #include <utility>
 #include <vector>
 
-#include "attempt.hpp"
 #include "base/remote_work.hpp"
 #include "factories.hpp"
 

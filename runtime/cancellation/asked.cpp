@@ -2,7 +2,6 @@
 // See cancellation/asked.hpp.
 #include "cancellation/asked.hpp"
 
-#include "core/hooks.hpp"
 #include "core/thread_state.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {

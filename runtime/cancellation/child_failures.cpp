@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "cancellation/pending_throw.hpp"
-#include "core/thread_state.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 

@@ -7,7 +7,6 @@
 
 #include <utility>
 
-#include "base/saturating_time.hpp"
 #include "cancellation/asked.hpp"
 #include "cancellation/pending_throw.hpp"
 #include "cancellation/remote_verbs.hpp"

@@ -7,7 +7,6 @@
 #include <stdexcept>
 
 #include "base/saturating_time.hpp"
-#include "cancellation/interrupt.hpp"
 #include "cancellation/pending_throw.hpp"
 #include "core/thread_state.hpp"
 #include "unhandled/snapshots.hpp"

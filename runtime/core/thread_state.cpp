@@ -10,7 +10,6 @@
 #include <new>
 #include <utility>
 
-#include "core/event_recorder.hpp"
 #include "platform/mapping_guard.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {

@@ -5,7 +5,7 @@
 #include <stdexcept>
 
 #include "cancellation/child_failures.hpp"
-#include "cancellation/remote_verbs.hpp"
+#include "core/thread_state.hpp"
 #include "sync/remote_awaiter.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {

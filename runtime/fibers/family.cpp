@@ -3,7 +3,7 @@
 #include "fibers/family.hpp"
 
 #include <atomic>
-#include <motet/fibers/fiber.hpp>
+#include <motet/detail/fibers/bad_body.hpp>
 #include <new>
 #include <string>
 #include <utility>

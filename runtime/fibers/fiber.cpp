@@ -7,7 +7,6 @@
 #include "cancellation/asked.hpp"
 #include "cancellation/pending_throw.hpp"
 #include "cancellation/remote_verbs.hpp"
-#include "core/hooks.hpp"
 
 namespace motet { inline namespace MOTET_ABI {
 

@@ -13,7 +13,7 @@
 #include "cancellation/child_failures.hpp"
 #include "core/event_recorder.hpp"
 #include "core/hooks.hpp"
-#include "core/store/hand_on_for_good.hpp"
+#include "core/store/hand_on_for_good.hpp"  // IWYU pragma: keep
 #include "fibers/family.hpp"
 #include "fibers/group_ends.hpp"
 #include "fibers/remote_fiber.hpp"

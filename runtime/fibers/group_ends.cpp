@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "cancellation/asked.hpp"
-#include "cancellation/pending_throw.hpp"
 #include "fibers/family.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {

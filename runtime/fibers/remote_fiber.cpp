@@ -8,7 +8,6 @@
 
 #include "base/made_exception.hpp"
 #include "cancellation/interrupt.hpp"
-#include "core/thread_state.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: MIT
 // See motet/http/fields.hpp.
-#include <algorithm>
 #include <motet/http/fields.hpp>
 #include <stdexcept>
 #include <string>
 
-#include "http/fields_access.hpp"
 #include "http/text.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace http {

@@ -6,7 +6,6 @@
 // Its assertions about the input do not hold for every input; the checks below replace them.
 #define BOOST_DISABLE_ASSERTS
 #include <boost/beast/http/basic_parser.hpp>
-#include <boost/optional.hpp>
 #include <limits>
 #include <new>
 #include <string>

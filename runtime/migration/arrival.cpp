@@ -12,7 +12,6 @@
 #include "cancellation/interrupt.hpp"
 #include "cancellation/pending_throw.hpp"
 #include "cancellation/scopes.hpp"
-#include "core/hooks.hpp"
 #include "core/mail/mailbox.hpp"
 #include "fibers/family.hpp"
 #include "migration/journey.hpp"

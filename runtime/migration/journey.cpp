@@ -3,7 +3,6 @@
 #include "migration/journey.hpp"
 
 #include <cstdlib>
-#include <motet/cancellation/cancel.hpp>
 #include <motet/threads/portal.hpp>
 #include <stdexcept>
 #include <utility>
@@ -11,7 +10,6 @@
 #include "core/hooks.hpp"
 #include "core/mail/mailbox.hpp"
 #include "fibers/family.hpp"
-#include "unhandled/unhandled.hpp"
 
 namespace motet { inline namespace MOTET_ABI {
 

@@ -8,7 +8,6 @@
 #include "cancellation/asked.hpp"
 #include "cancellation/scopes.hpp"
 #include "core/event_recorder.hpp"
-#include "core/hooks.hpp"
 #include "core/mail/mailbox.hpp"
 #include "fibers/family.hpp"
 #include "migration/journey.hpp"

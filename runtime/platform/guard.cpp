@@ -5,7 +5,7 @@
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
-#include <sys/uio.h>
+#include <sys/uio.h>  // IWYU pragma: keep
 #include <unistd.h>
 
 #include <algorithm>

@@ -6,7 +6,6 @@
 #include <unwind.h>
 
 #include <cstddef>
-#include <cstdint>
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 

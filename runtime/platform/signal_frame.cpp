@@ -4,7 +4,7 @@
 #include "platform/signal_frame.hpp"
 
 #include <execinfo.h>
-#include <ucontext.h>
+#include <ucontext.h>  // IWYU pragma: keep
 
 #include <algorithm>
 #include <cstddef>

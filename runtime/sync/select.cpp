@@ -7,8 +7,6 @@
 #include <cerrno>
 #include <exception>
 #include <motet/detail/sync/select_branch.hpp>
-#include <motet/io/io.hpp>
-#include <motet/sync/select.hpp>
 #include <stdexcept>
 #include <utility>
 

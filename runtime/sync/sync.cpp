@@ -4,7 +4,6 @@
 #include <motet/cancellation/cancel.hpp>
 #include <motet/sync/barrier.hpp>
 #include <motet/sync/broadcast.hpp>
-#include <motet/sync/channel.hpp>
 #include <motet/sync/channel_ends.hpp>
 #include <motet/sync/every.hpp>
 #include <motet/sync/future.hpp>

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <motet/sync/time.hpp>
 
-#include "base/saturating_time.hpp"
 #include "core/thread_state.hpp"
 
 namespace motet { inline namespace MOTET_ABI {

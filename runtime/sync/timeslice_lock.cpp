@@ -5,13 +5,11 @@
 #include <motet/detail/platform/process.hpp>
 #include <motet/sync/mutex.hpp>
 #include <motet/sync/timeslice_lock.hpp>
-#include <optional>
 #include <stdexcept>
 #include <utility>
 
 #include "base/saturating_time.hpp"
 #include "core/mail/remote_wait.hpp"
-#include "core/thread_state.hpp"
 #include "platform/ticks.hpp"
 
 namespace motet { inline namespace MOTET_ABI {

@@ -10,7 +10,7 @@
 #include <new>
 #include <utility>
 
-#include "core/thread_state.hpp"
+#include "core/store/fiber_store.hpp"
 #include "unhandled/exception_object.hpp"
 
 namespace motet { inline namespace MOTET_ABI {

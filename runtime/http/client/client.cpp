@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
 // See motet/http/client.hpp. Source: RFC 9110, 9.2 and 15.4.
-#include <algorithm>
 #include <array>
 #include <chrono>
 #include <motet/base/errors.hpp>

@@ -2,7 +2,6 @@
 // See http/client/secure.hpp.
 #include "http/client/secure.hpp"
 
-#include <stdexcept>
 #include <utility>
 
 namespace motet { inline namespace MOTET_ABI { namespace http {

@@ -2,7 +2,7 @@
 // See http/server/admission.hpp.
 #include "http/server/admission.hpp"
 
-#include <netinet/in.h>
+#include <netinet/in.h>  // IWYU pragma: keep
 #include <netinet/tcp.h>
 #include <sys/socket.h>
 

@@ -8,8 +8,7 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <motet/http/request.hpp>
-#include <motet/io/io.hpp>
+#include <motet/io/file_verbs.hpp>
 #include <system_error>
 #include <unordered_map>
 #include <utility>

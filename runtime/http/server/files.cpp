@@ -3,16 +3,14 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <motet/base/errors.hpp>
 #include <motet/http/files.hpp>
 #include <motet/io/fd.hpp>
-#include <motet/io/io.hpp>
+#include <motet/io/file_verbs.hpp>
 #include <optional>
 #include <string_view>
 #include <utility>

@@ -2,8 +2,6 @@
 // See http/server/linger.hpp.
 #include "http/server/linger.hpp"
 
-#include <sys/socket.h>
-
 #include <chrono>
 #include <cstdint>
 #include <motet/base/clock.hpp>

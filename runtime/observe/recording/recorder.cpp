@@ -7,8 +7,6 @@
 #include <motet/detail/core/cold_part.hpp>
 #include <motet/detail/core/wait_record.hpp>
 
-#include "core/thread_state.hpp"
-
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 using trace::kind;

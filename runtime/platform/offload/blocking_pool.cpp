@@ -16,7 +16,6 @@
 #include <motet/base/clock.hpp>
 #include <motet/detail/base/race_point.hpp>
 #include <motet/detail/platform/process.hpp>
-#include <utility>
 
 #include "base/faults.hpp"
 #include "platform/offload/offload_room.hpp"
