@@ -136,7 +136,7 @@ void drop_result(control_block& fiber) noexcept {
 /// A fiber that has forked is the child's main fiber: the process ends with its body.
 [[noreturn]] void end_child_process(control_block& fiber) noexcept {
   if (fiber.ended_by == outcome::error) report_unhandled(home_of(fiber).settings(), fiber.error);
-  std::exit(EXIT_SUCCESS);
+  std::exit(EXIT_SUCCESS);  // NOLINT(concurrency-mt-unsafe): the child has one thread
 }
 
 /// From here on the outcome is final, and other fibers and threads may read it.

@@ -173,6 +173,14 @@ io_call connecting(int fd, const sockaddr* address, socklen_t length) {
   return {op, "connect"};
 }
 
+io_call waiting(int fd, short events) {
+  operation op;
+  op.kind = verb::wait_fd;
+  op.fd = fd;
+  op.flags = events;
+  return {op, "wait_fd"};
+}
+
 }  // namespace
 
 }  // namespace detail
@@ -260,11 +268,7 @@ short wait_fd(int fd, short events) {
     throw std::invalid_argument(
         "wait_fd: the mask must be of POLLIN, POLLOUT, POLLPRI and POLLRDHUP");
   }
-  detail::io_call call{{}, "wait_fd"};
-  call.op.kind = verb::wait_fd;
-  call.op.fd = fd;
-  call.op.flags = events;
-  return static_cast<short>(perform(std::move(call)));
+  return static_cast<short>(perform(detail::waiting(fd, events)));
 }
 
 void shutdown(int fd, int direction) {

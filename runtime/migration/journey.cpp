@@ -187,6 +187,7 @@ void end_journey(control_block& fiber) noexcept {
   journey& trip = *journey_of_any(fiber);
   if (!in_this_process(trip)) {
     if (&self()->running() == &fiber) return;
+    // NOLINTNEXTLINE(concurrency-mt-unsafe): a forked child has one thread
     std::exit(std::uncaught_exceptions() > 0 ? EXIT_FAILURE : EXIT_SUCCESS);
   }
   ++self()->running().shields;

@@ -27,7 +27,8 @@ inline std::size_t peek_bytes(const void* source, std::span<std::byte> destinati
 template <typename T>
 bool peek(const T* source, T& target) noexcept {
   static_assert(std::is_trivially_copyable_v<T>);
-  return peek_bytes(source, std::as_writable_bytes(std::span(&target, 1))) == sizeof(T);
+  const auto bytes = std::as_writable_bytes(std::span(&target, 1));
+  return peek_bytes(static_cast<const void*>(source), bytes) == bytes.size();
 }
 
 }}}  // namespace motet::MOTET_ABI::detail

@@ -167,7 +167,7 @@ void end_late() {
 thread_core& begin_runtime() {
   const bool is_late = read_self() == ended_mark;
   start_runtime({});
-  ::__cxa_thread_atexit(&end_with_thread, nullptr, &__dso_handle);
+  ::__cxa_thread_atexit(&end_with_thread, nullptr, static_cast<void*>(&__dso_handle));
   if (is_late && !ends_late.exchange(true)) std::atexit(&end_late);
   return *self();
 }

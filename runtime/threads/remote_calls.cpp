@@ -164,7 +164,8 @@ handle call_there(const std::shared_ptr<thread_link>& target, remote_job& job) {
     thread->deliver();
     thread->check_may_wait();
   }
-  const std::shared_ptr<thread_link> link_owner(target);
+  // The thread object may be destroyed while the call waits.
+  const std::shared_ptr<thread_link> link_owner(target);  // NOLINT(performance-unnecessary-copy-*)
   remote_link link;
   job.link = &link;
   adopt(job);

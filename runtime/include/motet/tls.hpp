@@ -107,7 +107,7 @@ class stream {
   template <motet::stream S>
     requires(!std::is_reference_v<S>)
   static stream connect(S&& transport, const client_context& context, std::string_view host) {
-    return connect_over(detail::any_stream(std::move(transport)), context, host);
+    return connect_over(detail::any_stream(std::forward<S>(transport)), context, host);
   }
   /// Performs the handshake with a client at the other end of `transport`.
   /// Switchpoint.
@@ -115,7 +115,7 @@ class stream {
   template <motet::stream S>
     requires(!std::is_reference_v<S>)
   static stream accept(S&& transport, const server_context& context) {
-    return accept_over(detail::any_stream(std::move(transport)), context);
+    return accept_over(detail::any_stream(std::forward<S>(transport)), context);
   }
 
   /// A stream without a connection; every call fails with bad_file_descriptor.

@@ -55,7 +55,7 @@ class stream_turn {
 
 /// Throws: std::invalid_argument unless `address` is a Unix socket address, as `local` says, or is
 /// none.
-inline const endpoint& of_kind(const endpoint& address, bool local) {
+inline endpoint of_kind(const endpoint& address, bool local) {
   if ((address.address()->sa_family == AF_UNIX) == local) return address;
   throw std::invalid_argument(address.to_string() + (local ? " is not a Unix socket address"
                                                            : " is a Unix socket address"));

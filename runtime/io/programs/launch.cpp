@@ -182,7 +182,7 @@ void become(const launch_plan& plan, const char* path, const std::vector<int>& g
   }
   sigset_t signals;
   ::sigemptyset(&signals);
-  if (::sigprocmask(SIG_SETMASK, &signals, nullptr) != 0) return;
+  if (::pthread_sigmask(SIG_SETMASK, &signals, nullptr) != 0) return;
   ::execve(path, plan.arguments.get(), environment_of(plan));
 }
 

@@ -274,6 +274,7 @@ std::vector<stall_stats> stalls_so_far() {
   monitor_state& monitor = state();
   const std::lock_guard guard(monitor.lock);
   std::vector<stall_stats> result;
+  result.reserve(monitor.by_site.size());
   for (const auto& [place, site_stats] : monitor.by_site) result.push_back(site_stats);
   return result;
 }

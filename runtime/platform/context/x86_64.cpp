@@ -149,7 +149,7 @@ void lay_out_for_call(saved_context& fresh, void* top, entry_function entry,
 saved_context as_saved_inline(const saved_context& saved_by_call) noexcept {
   auto* slots = static_cast<void**>(saved_by_call.stack_pointer);
   saved_context position;
-  position.stack_pointer = slots + 7;
+  position.stack_pointer = static_cast<void*>(slots + 7);
   position.resume_at = slots[6];
   position.frame = slots[5];
   position.base = slots[4];

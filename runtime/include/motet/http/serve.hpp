@@ -36,7 +36,7 @@ namespace motet { inline namespace MOTET_ABI { namespace http {
 template <stream S>
   requires(!std::is_reference_v<S>)
 void serve_connection(S&& peer_stream, const serve_options& options, const handler& function) {
-  detail::serve_http(detail::any_stream(std::move(peer_stream)), options, function);
+  detail::serve_http(detail::any_stream(std::forward<S>(peer_stream)), options, function);
 }
 
 /// Takes connections from `listener`, and calls `function(request&, response&)` for each request,

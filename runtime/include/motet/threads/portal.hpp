@@ -107,7 +107,7 @@ class executor_bound {
   /// Not a switchpoint, unless T's constructor is.
   template <typename... Arguments>
   explicit executor_bound(executor target, Arguments&&... arguments)
-      : target_(target), object_(std::forward<Arguments>(arguments)...) {}
+      : target_(std::move(target)), object_(std::forward<Arguments>(arguments)...) {}
 
   /// Enters the executor through a portal, and calls `f` with the object there.
   /// Returns: what `f` returned; the value is constructed on the executor.

@@ -2,6 +2,7 @@
 // Threads that share work: each job goes to the worker with the fewest unfinished jobs.
 #pragma once
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
@@ -35,6 +36,7 @@ void give(const thread_pool& target, const arrival& fiber);
 template <typename F, typename Result>
 struct submitted : future_state<Result> {
   template <typename G>
+    requires std::constructible_from<F, G>
   explicit submitted(G&& work) : function(std::in_place, std::forward<G>(work)) {}
   std::optional<F> function;
 };
@@ -175,7 +177,8 @@ class thread_pool {
   template <typename Job>
   void give(Job&& job, detail::local_list&& inherited_locals, call_site site,
             std::size_t worker = detail::any_worker) const {
-    auto item = detail::job_slot::holding(std::move(job), site, worker == detail::any_worker);
+    auto item =
+        detail::job_slot::holding(std::forward<Job>(job), site, worker == detail::any_worker);
     detail::give(state_, std::move(item), item.template function<Job>(),
                  std::move(inherited_locals), worker);
   }

@@ -18,7 +18,7 @@ class any_stream {
  public:
   any_stream() noexcept = default;
   template <stream S>
-  explicit any_stream(S&& stream) : holder_(new holder<S>(std::move(stream))) {}
+  explicit any_stream(S&& stream) : holder_(new holder<S>(std::forward<S>(stream))) {}
 
   stream_direction input() noexcept { return holder_->input(); }
   stream_direction output() noexcept { return holder_->output(); }

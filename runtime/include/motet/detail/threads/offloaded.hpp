@@ -6,6 +6,7 @@
 #include <signal.h>
 
 #include <atomic>
+#include <concepts>
 #include <exception>
 #include <functional>
 #include <memory>
@@ -156,6 +157,7 @@ class owned_call_of final : public owned_call {
   using result = std::remove_cvref_t<offloaded_result<F>>;
 
   template <typename From>
+    requires std::constructible_from<F, From>
   explicit owned_call_of(From&& function) : f_(std::forward<From>(function)) {
     if constexpr (accepts_stop_token<F>) stop_ = std::stop_source();
   }
