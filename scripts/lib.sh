@@ -1,6 +1,6 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: MIT
-# What the scripts share: where the project is, how it is built, and how test results are counted.
+# Shared by the scripts: the project's root, build options, and how test results are counted.
 
 root=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." && pwd -P)
 export PYTHONDONTWRITEBYTECODE=1
