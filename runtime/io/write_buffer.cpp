@@ -63,7 +63,7 @@ void write_buffer::write(std::span<const std::byte> bytes) {
     const std::lock_guard alone(sends_);
     check_failure();
     settle(send_all());
-    settle(acquire_turn());  // a fiber that flushed meanwhile has passed it
+    settle(acquire_turn());  // a fiber that flushed meanwhile has released it
     if (bytes.size() > capacity_) {
       settle(send(bytes));
       end_unless_more();

@@ -45,7 +45,7 @@ class job_inbox {
   void open(mailbox& home) noexcept { home_ = &home; }
   /// Any thread. The caller keeps an `item` that is refused, for the inbox is closed, or the owner
   /// is a thread of the parent process.
-  /// Returns: `woke` if the owner's thread had nothing to run; else `taken`.
+  /// Returns: `woke` if the owner's thread had nothing to run; else `accepted`.
   /// Throws: std::bad_alloc; the caller keeps `item`.
   enum class pushed : std::uint8_t { refused, accepted, woke };
   pushed push(job_slot&& item);

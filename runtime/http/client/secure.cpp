@@ -2,6 +2,7 @@
 // See http/client/secure.hpp.
 #include "http/client/secure.hpp"
 
+#include <stdexcept>  // IWYU pragma: keep, for the build without TLS
 #include <utility>
 
 namespace motet { inline namespace MOTET_ABI { namespace http {

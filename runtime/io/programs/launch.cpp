@@ -182,7 +182,8 @@ void become(const launch_plan& plan, const char* path, const std::vector<int>& g
   }
   sigset_t signals;
   ::sigemptyset(&signals);
-  if (::pthread_sigmask(SIG_SETMASK, &signals, nullptr) != 0) return;
+  errno = ::pthread_sigmask(SIG_SETMASK, &signals, nullptr);
+  if (errno != 0) return;
   ::execve(path, plan.arguments.get(), environment_of(plan));
 }
 

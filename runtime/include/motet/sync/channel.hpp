@@ -154,15 +154,11 @@ class basic_channel : channel_queue<T, Sharing, Store> {
   /// Throws: std::bad_alloc; std::invalid_argument for more items than memory can hold.
   void reserve(std::size_t count) {
     if (store_.capacity() == 0) return;
-    for (;;) {
-      std::unique_lock lock(sharing_);
-      const std::size_t shortage = store_.retain_for(count);
-      if (shortage == 0) return;
-      lock.unlock();
-      auto memory = Store::allocate(shortage);
-      lock.lock();
-      store_.add(std::move(memory));
-    }
+    const auto shortage = [&] {
+      const std::lock_guard lock(sharing_);
+      return store_.retain_for(count);
+    };
+    while (const std::size_t missing = shortage()) this->add_memory(missing);
   }
 
   /// Returns: the number of items in the channel, without those of waiting pushes.

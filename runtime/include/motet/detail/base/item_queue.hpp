@@ -44,12 +44,13 @@ class item_queue {
   /// Keeps the memory that `count` items have needed.
   void retain_for(std::size_t count) noexcept { retained_ = count / chunk_size + 2; }
 
-  /// pop() keeps the spare chunks that `count` items more may need.
+  /// Has pop() keep the spare chunks that `count` items more may need, once there are so many.
   /// Returns: for how many of these items chunks must be added first.
   std::size_t retain_spares_for(std::size_t count) noexcept {
     const std::size_t chunks = count / chunk_size + 1;
+    if (spares_ < chunks) return (chunks - spares_) * chunk_size;
     retained_ = std::max(retained_, chunks);
-    return spares_ < chunks ? (chunks - spares_) * chunk_size : 0;
+    return 0;
   }
 
   /// pop() keeps up to `chunks` empty chunks for later, and returns the others to be freed.

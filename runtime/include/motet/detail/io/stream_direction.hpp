@@ -11,12 +11,11 @@
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 /// How to use one direction of a kind of stream. The calls set `error` as those of the streams do:
-/// operation_canceled means that something is pending for the fiber.
+/// operation_canceled means a pending interruption.
 struct direction_calls {
   /// Waits for the turn.
-  /// Returns: the argument of the other calls; valid until release(), even if the stream is moved
-  /// or
-  ///          closed meanwhile.
+  /// Returns: the argument of the other calls; valid until release(), even if the stream is
+  ///          moved or closed meanwhile.
   void* (*acquire)(void* stream, std::error_code& error) noexcept;
   void (*release)(void* stream) noexcept;
   /// Reads or writes, whichever the direction is for.

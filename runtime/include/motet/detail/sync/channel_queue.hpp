@@ -60,6 +60,13 @@ class channel_queue {
   }
 
  protected:
+  /// Called without the lock, under which nothing is allocated or freed.
+  [[gnu::noinline]] void add_memory(std::size_t count) {
+    auto memory = Store::allocate(count);
+    const std::lock_guard lock(sharing_);
+    memory = store_.add(std::move(memory));
+  }
+
   enum class answer { done, closed, wait };
 
   explicit channel_queue(std::size_t capacity) : store_(capacity) {}
@@ -103,20 +110,14 @@ class channel_queue {
     }
     if (store_.full()) return answer::wait;
     if (const std::size_t shortage = store_.shortage(); shortage > 0) [[unlikely]] {
+      sharing_.unlock();
       add_memory(shortage);
+      sharing_.lock();
       return send(item, thread);  // a pop() may have come meanwhile
     }
     store_.push(std::move(item));
     sharing_.unlock();
     return answer::done;
-  }
-
-  /// Nothing is allocated under the lock.
-  [[gnu::noinline]] void add_memory(std::size_t count) {
-    sharing_.unlock();
-    auto memory = Store::allocate(count);
-    sharing_.lock();
-    store_.add(std::move(memory));
   }
 
   [[gnu::noinline]] answer receive_stored(std::optional<T>& item, thread_core* thread) {

@@ -13,9 +13,9 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 [[noreturn]] void refuse_capacity();
 
-/// What a channel asks of its store. Every call but allocate() is under the channel's lock, where
-/// nothing is allocated or freed: memory comes in with add(), and pop() returns what its caller is
-/// to free.
+/// What a channel asks of its store. The capacity is constant. Every call but capacity() and
+/// allocate() is under the channel's lock, where nothing is allocated or freed: memory comes in with
+/// add(), and add() and pop() return what their caller frees without the lock.
 template <typename T>
 class fifo_store {
  public:
@@ -41,7 +41,7 @@ class fifo_store {
   /// Returns: for how many items a push() lacks memory; 0 for none. A pop from a full channel moves
   ///          in the item of a waiting push() without asking, so room for one item more is kept.
   std::size_t shortage() const noexcept { return items_.needs_chunk(spare_chunks()) ? 1 : 0; }
-  /// From now on keeps memory for `count` items more, as far as they fit.
+  /// Keeps memory for `count` items more, as far as they fit, once it has that.
   /// Returns: for how many of them it lacks memory.
   /// Throws: std::invalid_argument as the constructor.
   std::size_t retain_for(std::size_t count) {
@@ -54,7 +54,10 @@ class fifo_store {
   ///          shortage.
   /// Throws: std::bad_alloc.
   static memory allocate(std::size_t /*count*/) { return item_queue<T>::make_chunk(); }
-  void add(memory chunk) noexcept { items_.add(std::move(chunk)); }
+  memory add(memory chunk) noexcept {
+    items_.add(std::move(chunk));
+    return nullptr;
+  }
 
  private:
   static void check(std::size_t count) {
