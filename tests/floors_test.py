@@ -58,6 +58,8 @@ LOOK_INSIDE = {
     "tests/core/core_test.cpp",
     "tests/core/timer_queue_test.cpp",
     "tests/core/timer_slack_test.cpp",
+    "tests/explorer/explore.hpp",
+    "tests/explorer/world.hpp",
     "tests/io/copy_test.cpp",
     "tests/io/happy_eyeballs_test.cpp",
     "tests/io/process_test.cpp",

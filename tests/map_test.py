@@ -47,9 +47,11 @@ def problems(root):
 
 
 def names_of_code(root):
-    """Every identifier of the library's headers and backends, and the stems of its sources."""
+    """Every identifier of the headers of the library and of the explorer, and of the backends, and the stems of
+    their sources."""
     words = {"backtrace", "fork"}  # of the C library
-    for path in [*(root / "runtime").rglob("*.?pp"), *(root / "backends").glob("*.?pp")]:
+    for path in [*(root / "runtime").rglob("*.?pp"), *(root / "backends").glob("*.?pp"),
+                 *(root / "tests/explorer").glob("*.hpp")]:
         words.add(path.stem)
         if path.suffix == ".hpp" or path.parent.name == "backends":
             code = re.sub(r'"(?:\\.|[^"\\\n])*"', "", re.sub(r"//[^\n]*", "", path.read_text()))
