@@ -97,6 +97,12 @@ class atomic {
     return compare_exchange_strong(expected, value, orders...);
   }
 
+  std::size_t location() const { return location_; }
+  /// The kernel's read.
+  T read_newest() const {
+    return read(here().history.newest(location_), std::memory_order_relaxed);
+  }
+
  private:
   static std::uint64_t bits(T value) {
     std::uint64_t result = 0;
@@ -142,6 +148,23 @@ inline void fence(std::memory_order order) {
   if (sequential) all.before({action::fence, 0, true});
   all.history.fence(all.thread_number(), order);
   all.note("fence", 0, 0);
+}
+
+/// FUTEX_WAIT: blocks until futex_wake(), unless the newest value of `word` is not `expected`.
+template <typename T>
+void futex_wait(atomic<T>& word, T expected) {
+  world& all = here();
+  all.before({action::wait, word.location(), false});
+  if (word.read_newest() == expected) all.block(&word);
+  all.note("end of a wait on atomic", word.location(), 0);
+}
+/// FUTEX_WAKE of one thread.
+template <typename T>
+void futex_wake(atomic<T>& word) {
+  world& all = here();
+  all.before({action::wake, word.location(), false});
+  all.wake_one(&word);
+  all.note("wake of atomic", word.location(), 0);
 }
 
 /// A Lockable.

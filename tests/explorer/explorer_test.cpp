@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: MIT
 // The explorer, by programs of a few lines whose outcomes the standard settles.
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <mutex>
+#include <random>
 #include <set>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "catch.hpp"
 #include "explorer/explore.hpp"
+#include "support.hpp"
 
 using namespace explorer;
 
@@ -86,6 +90,51 @@ bool disagreement(std::memory_order store, std::memory_order load) {
   });
   CHECK(result.complete);
   return found;
+}
+
+/// A step of a random program.
+struct instruction {
+  int kind;
+  std::size_t target;
+  std::memory_order order;
+};
+using program = std::array<std::vector<instruction>, 3>;
+
+program random_program(std::mt19937& random) {
+  constexpr std::array orders{relaxed, release, sequential};
+  program result;
+  for (auto& thread : result) {
+    for (int i = 0; i < 3; ++i) {
+      thread.push_back({static_cast<int>(random() % 5), random() % 2, orders[random() % 3]});
+    }
+  }
+  return result;
+}
+
+/// Returns: what all threads can have loaded, and what the atomics can hold at the end.
+std::set<std::vector<int>> outcomes_of(const program& code, const limits& most) {
+  std::set<std::vector<int>> seen;
+  const report result = explore(most, [&](world& all) {
+    std::array<atomic<int>, 2> words;
+    std::array<std::vector<int>, 3> loaded;
+    for (std::size_t i = 0; i < code.size(); ++i) {
+      all.add_thread([&, i] {
+        int value = static_cast<int>(i) * 10;
+        for (const auto& [kind, target, order] : code[i]) {
+          if (kind == 0) fence(order);
+          if (kind == 1) words[target].store(++value, order);
+          if (kind == 2) loaded[i].push_back(words[target].exchange(++value, order));
+          if (kind > 2) loaded[i].push_back(words[target].load(order == release ? acquire : order));
+        }
+      });
+    }
+    all.run();
+    std::vector<int> outcome{words[0].load(), words[1].load()};
+    for (const auto& values : loaded) outcome.insert(outcome.end(), values.begin(), values.end());
+    seen.insert(std::move(outcome));
+  });
+  CHECK(result.complete);
+  return seen;
 }
 
 }  // namespace
@@ -240,6 +289,28 @@ TEST_CASE("world::pause() in a loop waits for a store, and for nothing else", "[
   }
 }
 
+TEST_CASE("futex_wait() returns if the word has changed, or after futex_wake()", "[explorer]") {
+  for (const bool stores_first : {true, false}) {
+    const report result = explore([&](world& all) {
+      plain<int> data(0);
+      atomic<int> word(0);
+      all.add_thread([&] {
+        data.set(1);
+        if (!stores_first) futex_wake(word);
+        word.store(1, release);
+        if (stores_first) futex_wake(word);
+      });
+      all.add_thread([&] {
+        while (word.load(acquire) == 0) futex_wait(word, 0);
+        check(data.get() == 1, "the data is stale");
+      });
+      all.run();
+    });
+    CHECK(result.complete == stores_first);
+    CHECK(result.failure.starts_with(stores_first ? "" : "a deadlock: thread 2 waits for ever"));
+  }
+}
+
 TEST_CASE("explore() runs steps that commute in one order", "[explorer]") {
   const auto independent = [](world& all) {
     atomic<int> x(0);
@@ -256,6 +327,16 @@ TEST_CASE("explore() runs steps that commute in one order", "[explorer]") {
   CHECK(explore({.preemptions = 4}, independent).executions == 6);
   CHECK(explore({.preemptions = 1}, independent).executions == 4);
   CHECK(explore({.preemptions = 0}, independent).executions == 2);
+}
+
+TEST_CASE("explore() leaves out no outcome with the orders of steps that commute", "[explorer]") {
+  std::mt19937 random(7);
+  limits every_order;
+  every_order.preemptions = 100;
+  for (std::size_t i = 0; i < testing::scaled(2'000, 20); ++i) {
+    const program code = random_program(random);
+    CHECK(outcomes_of(code, {}) == outcomes_of(code, every_order));
+  }
 }
 
 TEST_CASE("explore() ends an execution with too many steps", "[explorer]") {

@@ -125,6 +125,15 @@ class world {
       if (one.waits_for == object) one.waits_for = nullptr;
     }
   }
+  /// The same for one of the threads that wait for `object`, whichever.
+  void wake_one(const void* object) {
+    std::array<thread*, most_threads> waiting{};
+    std::size_t count = 0;
+    for (thread& one : threads_) {
+      if (one.waits_for == object) waiting[count++] = &one;
+    }
+    if (count > 0) waiting[choose(count)]->waits_for = nullptr;
+  }
   /// The calling thread waits in a loop. Loads do not stay stale for ever: the loop reads the
   /// newest stores once more, and then waits for a step of another thread.
   void pause() {
