@@ -43,7 +43,7 @@ write_buffer::~write_buffer() {
     const std::lock_guard alone(sends_);
     if (failure_ || send_all() != std::errc::operation_canceled) return;
     const internal_shield safe;
-    move_on_after(last_moment, [this] { send_all(); });
+    move_on_after(last_moment, [this] { (void)send_all(); });
   } catch (const cancelled&) {  // it is thrown again at the next switchpoint
   } catch (...) {
     current().raise(std::current_exception());
