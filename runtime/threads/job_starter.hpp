@@ -7,8 +7,8 @@
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
-/// Spawns a fiber that starts the jobs in `inbox`. A push wakes this thread, and the thread does not
-/// count as deadlocked.
+/// Spawns a fiber that starts the jobs in `inbox`. A push wakes this thread, which does not count
+/// as deadlocked.
 /// Throws: std::bad_alloc.
 void accept_jobs(thread_state& home, std::shared_ptr<job_inbox> inbox);
 /// Accepts no more jobs, and ends the job starter's fiber. The remaining jobs are destroyed here,

@@ -36,6 +36,8 @@ class world {
   explicit world(search& choices, motet::detail::stack_pool& stacks, std::size_t most_steps)
       : choices_(choices), stacks_(stacks), most_steps_(most_steps) {
     current() = this;
+    const motet::detail::stack own = motet::detail::this_threads_stack();
+    motet::detail::sanitizer::describe(home_.shadow, own.bottom, own.size(), false);
   }
   world(const world&) = delete;
   world& operator=(const world&) = delete;

@@ -14,8 +14,8 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 [[noreturn]] void refuse_capacity();
 
 /// What a channel asks of its store. The capacity is constant. Every call but capacity() and
-/// allocate() is under the channel's lock, where nothing is allocated or freed: memory comes in with
-/// add(), and add() and pop() return what their caller frees without the lock.
+/// allocate() is under the channel's lock, where nothing is allocated or freed: add() brings
+/// memory, and add() and pop() return what their caller frees without the lock.
 template <typename T>
 class fifo_store {
  public:
