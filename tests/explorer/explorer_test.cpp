@@ -333,7 +333,7 @@ TEST_CASE("explore() leaves out no outcome with the orders of steps that commute
   std::mt19937 random(7);
   limits every_order;
   every_order.preemptions = 100;
-  for (std::size_t i = 0; i < testing::scaled(2'000, 5); ++i) {
+  for (std::size_t i = 0; i < testing::scaled(2'000, testing::under_tsan ? 1 : 5); ++i) {
     const program code = random_program(random);
     CHECK(outcomes_of(code, {}) == outcomes_of(code, every_order));
   }
