@@ -30,7 +30,7 @@ class atomic {
  public:
   atomic() : atomic(T()) {}
   // NOLINTNEXTLINE(google-explicit-constructor): as std::atomic
-  atomic(T value) : location_(here().history.new_location(here().thread_number(), bits(value))) {}
+  atomic(T value) : location_(here().history.new_location(bits(value))) {}
   atomic(const atomic&) = delete;
   atomic& operator=(const atomic&) = delete;
 

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstddef>
 #include <mutex>
+#include <optional>
 #include <random>
 #include <set>
 #include <string>
@@ -229,6 +230,26 @@ TEST_CASE("atomic::compare_exchange_strong() continues a release sequence, a sto
     });
     CHECK(result.failure.empty() == updates);
   }
+}
+
+TEST_CASE("atomic::load() of an initial value orders nothing", "[explorer]") {
+  const report result = explore([](world& all) {
+    plain<int> data(0);
+    std::optional<atomic<int>> fresh;
+    atomic<atomic<int>*> published(nullptr);
+    all.add_thread([&] {
+      data.set(1);
+      published.store(&fresh.emplace(0), relaxed);
+    });
+    all.add_thread([&] {
+      if (atomic<int>* found = published.load(relaxed)) {
+        found->load(acquire);
+        data.get();
+      }
+    });
+    all.run();
+  });
+  CHECK(result.failure.starts_with("a data race"));
 }
 
 TEST_CASE("plain::set() without a lock is a data race", "[explorer]") {

@@ -56,10 +56,10 @@ class memory {
     for (std::size_t i = 0; i < most_threads; ++i) threads_[i].known.epochs[i] = 1;
   }
 
-  std::size_t new_location(std::size_t thread, std::uint64_t value) {
+  std::size_t new_location(std::uint64_t value) {
     if (locations_.size() == most_locations) throw std::length_error("explorer: too many atomics");
     locations_.emplace_back();
-    locations_.back().push_back({value, threads_[thread].known});
+    locations_.back().push_back({value, {}});  // an initial value is not released
     return locations_.size() - 1;
   }
 
@@ -75,7 +75,13 @@ class memory {
   }
 
   void load(std::size_t thread, std::size_t location, std::size_t index, std::memory_order order) {
-    see(thread, location, index, order);
+    state& own = threads_[thread];
+    const auto position = static_cast<std::uint16_t>(index);
+    own.known.newest[location] = std::max(own.known.newest[location], position);
+    const knowledge& message = locations_[location][index].message;
+    own.to_acquire.join(message);
+    if (acquires(order)) own.known.join(message);
+    if (order == std::memory_order_seq_cst) note_sequential(location, position);
   }
   void store(std::size_t thread, std::size_t location, std::uint64_t value,
              std::memory_order order) {
@@ -84,7 +90,7 @@ class memory {
   /// Reads the newest store, and stores `value` right after it. The release sequence goes on.
   void update(std::size_t thread, std::size_t location, std::uint64_t value,
               std::memory_order order) {
-    see(thread, location, newest(location), order);
+    load(thread, location, newest(location), order);
     append(thread, location, value, order, knowledge(locations_[location].back().message));
   }
 
@@ -135,15 +141,6 @@ class memory {
     knowledge to_acquire;  // of relaxed loads, for an acquire fence
   };
 
-  void see(std::size_t thread, std::size_t location, std::size_t index, std::memory_order order) {
-    state& own = threads_[thread];
-    const auto position = static_cast<std::uint16_t>(index);
-    own.known.newest[location] = std::max(own.known.newest[location], position);
-    const knowledge& message = locations_[location][index].message;
-    own.to_acquire.join(message);
-    if (acquires(order)) own.known.join(message);
-    if (order == std::memory_order_seq_cst) note_sequential(location, position);
-  }
   void append(std::size_t thread, std::size_t location, std::uint64_t value,
               std::memory_order order, knowledge message) {
     state& own = threads_[thread];
