@@ -100,7 +100,7 @@ timeslice_lock::wait_node* timeslice_lock::choose_next() noexcept {
 
 void timeslice_lock::check_held(const detail::thread_core* thread) const {
   if (!detail::is_mark_of(thread, holder_.load(std::memory_order_relaxed))) {
-    detail::refuse_to_unlock();
+    throw std::logic_error("timeslice_lock: the caller does not hold the lock");
   }
 }
 
@@ -116,7 +116,7 @@ void timeslice_lock::lock() {
   }
   if (detail::is_mark_of(thread, holder)) {
     sharing_.unlock();
-    detail::refuse_to_lock_again();
+    throw std::logic_error("timeslice_lock::lock(): the caller already holds the lock");
   }
   wait_node node(me);
   line_up(node);
