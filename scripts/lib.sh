@@ -89,6 +89,15 @@ build_in() {
   set_up_in "$@" && meson compile -C "$1"
 }
 
+# build_models DIR OPTION...: the models of the library's own code, which the explorer runs.
+build_models() {
+  (
+    unset CCACHE_COMMENTS
+    set_up_in "$root/$1" -Dexplorer=true -Doptimization=1 -Ddebug=false -Dexamples=false \
+      -Dtls=disabled -Dhttp=disabled -Dobserve=false "${@:2}" && meson compile -C "$root/$1" models
+  )
+}
+
 # test_in DIR ARGUMENT...: runs the tests that were built there.
 test_in() {
   local dir=$1

@@ -3,12 +3,13 @@
 // they share.
 #include <atomic>
 #include <motet/base/errors.hpp>
+#include <motet/detail/base/atomic.hpp>
 #include <new>
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 struct noted_reason {
-  std::atomic<std::size_t> owners{1};
+  atomic<std::size_t> owners{1};
   cancel_reason reason;
 };
 

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstddef>
 #include <motet/detail/base/abi.hpp>
+#include <motet/detail/base/atomic.hpp>
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
@@ -23,7 +24,7 @@ class remote_work {
   static void abandon() noexcept { count_.store(0, std::memory_order_relaxed); }
 
  private:
-  static inline constinit std::atomic<std::size_t> count_{0};
+  static inline constinit atomic<std::size_t> count_{0};
 };
 
 }}}  // namespace motet::MOTET_ABI::detail

@@ -3,6 +3,7 @@
 // cancellation/pending_throw.cpp.
 #include <algorithm>
 #include <motet/cancellation/cancel.hpp>
+#include <motet/detail/base/atomic.hpp>
 #include <optional>
 #include <stdexcept>
 
@@ -27,7 +28,7 @@ scope_entry::~scope_entry() noexcept {
   fiber->scopes = outer;
 }
 
-scope::scope(call_site site, const char* text, const std::atomic<bool>* stop_flag,
+scope::scope(call_site site, const char* text, const atomic<bool>* stop_flag,
              const cancel_reason* given_then)
     : scope_entry(scope_kind::ends),
       cause(text, site),

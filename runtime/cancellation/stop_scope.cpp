@@ -3,6 +3,7 @@
 // on another thread is looked at by the fiber's own, which finds the scope, if it is still there,
 // among those that the fiber is in.
 #include <motet/cancellation/cancel_scope.hpp>
+#include <motet/detail/base/atomic.hpp>
 #include <motet/detail/core/stop_scope.hpp>
 
 #include "cancellation/asked.hpp"
@@ -35,7 +36,7 @@ void end_stopped_scopes(control_block& fiber) noexcept {
   for (scope_entry* entry = fiber.scopes; entry != nullptr; entry = entry->outer) {
     if (entry->kind != scope_kind::ends) continue;
     auto& inner = static_cast<scope&>(*entry);
-    const std::atomic<bool>* flag = inner.asked_remotely;
+    const atomic<bool>* flag = inner.asked_remotely;
     if (flag != nullptr && flag->load(std::memory_order_acquire)) inner.end();
   }
 }

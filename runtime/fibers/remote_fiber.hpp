@@ -3,9 +3,9 @@
 // beginning and end.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <exception>
+#include <motet/detail/base/atomic.hpp>
 #include <motet/detail/core/cold_part.hpp>
 #include <motet/detail/core/job.hpp>
 
@@ -36,7 +36,7 @@ struct remote_link {
 
   remote_wait completion{"the end of a fiber of another thread"};
   handle fiber;  // the guest, once it has begun
-  std::atomic<progress> stage{progress::asked_for};
+  atomic<progress> stage{progress::asked_for};
   std::exception_ptr refused;
   bool failed = false;  // the guest failed, and no other fiber or thread awaited it
 };

@@ -10,6 +10,7 @@
 #include <exception>
 #include <list>
 #include <memory>
+#include <motet/detail/base/atomic.hpp>
 #include <motet/detail/base/post.hpp>
 #include <motet/detail/core/cold_part.hpp>
 #include <motet/detail/platform/process.hpp>
@@ -150,7 +151,7 @@ struct journey {
   explicit journey(control_block& traveller) noexcept;
 
   control_block& fiber;  // the traveller's block, at home
-  std::atomic<unsigned> references{1};
+  atomic<unsigned> references{1};
   /// A forked child has no other thread.
   const std::uint32_t made_in = this_process();
   residence home;
@@ -176,7 +177,7 @@ struct journey {
   enum class home_state : std::uint8_t { closed, open, closing } home_stage = home_state::closed;
   bool absent = false;  // from home
 
-  std::atomic<std::uint64_t> on_its_way{0};  // the number of the attempt; 0: not in transit
+  atomic<std::uint64_t> on_its_way{0};  // the number of the attempt; 0: not in transit
 
   mutable shared_policy sharing;  // guards:
   std::uint64_t attempts = 0;

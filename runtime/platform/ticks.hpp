@@ -6,11 +6,15 @@
 #include <cstdint>
 #include <limits>
 #include <motet/detail/base/abi.hpp>
+#include <motet/detail/base/atomic.hpp>
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 /// Returns: a count that grows at a steady rate of 1/1,000 to 10 a nanosecond.
 inline std::uint64_t ticks() noexcept {
+#if defined(MOTET_EXPLORED)
+  if (explorer::current_controller != nullptr) return explorer::current_controller->ticks();
+#endif
 #if defined(__x86_64__)
   return __builtin_ia32_rdtsc();  // <x86intrin.h> would take a second to compile
 #elif defined(__aarch64__)
@@ -24,6 +28,9 @@ inline std::uint64_t ticks() noexcept {
 
 /// Lets the processor rest for some ten nanoseconds, in a loop that waits for another processor.
 inline void pause() noexcept {
+#if defined(MOTET_EXPLORED)
+  if (explorer::current_controller != nullptr) return explorer::current_controller->pause();
+#endif
 #if defined(__x86_64__)
   __builtin_ia32_pause();
 #elif defined(__aarch64__)

@@ -2,8 +2,8 @@
 // Waiting for the end of a fiber of another thread, by posts that go to that thread and come back.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
+#include <motet/detail/base/atomic.hpp>
 #include <motet/detail/base/post.hpp>
 #include <motet/detail/core/handle.hpp>
 #include <motet/detail/core/wait_record.hpp>
@@ -58,7 +58,7 @@ class remote_awaiter : public awaiter {
   const bool claims_;
   bool abandoned_ = false;
   bool complete_ = false;  // the notification has arrived; only used on the waiting fiber's thread
-  std::atomic<progress> stage_{progress::waiting};
+  atomic<progress> stage_{progress::waiting};
   letter enlisting_, fetching_, news_;
 };
 

@@ -6,6 +6,7 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <motet/detail/base/atomic.hpp>
 #include <motet/detail/base/race_point.hpp>
 #include <motet/detail/core/timer.hpp>
 #include <mutex>
@@ -46,7 +47,7 @@ void move_out(item_queue<job_slot>& source, stolen_jobs& target, std::size_t lim
 }
 
 /// Under a lock: other threads only read the number.
-void add(std::atomic<std::uint64_t>& number, std::uint64_t increment) noexcept {
+void add(atomic<std::uint64_t>& number, std::uint64_t increment) noexcept {
   number.store(number.load(std::memory_order_relaxed) + increment, std::memory_order_relaxed);
 }
 

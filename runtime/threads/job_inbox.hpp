@@ -7,6 +7,7 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <motet/detail/base/atomic.hpp>
 #include <motet/detail/base/item_queue.hpp>
 #include <motet/detail/base/post.hpp>
 #include <motet/detail/core/job_slot.hpp>
@@ -101,14 +102,14 @@ class job_inbox {
   const std::uint32_t made_in_ = this_process();
   shared_policy sharing_;  // guards:
   item_queue<job_slot> arrivals_;
-  std::atomic<std::uint64_t> came_{0};
+  atomic<std::uint64_t> came_{0};
   enum class owner_state : std::uint8_t { busy, waits, closed };
   owner_state owner_ = owner_state::busy;  // `waits`: the next job wakes the owner
 
   alignas(64) shared_policy taking_;  // guards, and is taken before `sharing_`:
   item_queue<job_slot> queue_;
-  std::atomic<std::uint64_t> departures_{0};  // started or lost to thieves, minus stolen ones
-  std::atomic<std::uint64_t> starts_{0};
+  atomic<std::uint64_t> departures_{0};  // started or lost to thieves, minus stolen ones
+  atomic<std::uint64_t> starts_{0};
 
   // Of the owner:
   worker_load* load_ = nullptr;  // null: not a worker, or closed

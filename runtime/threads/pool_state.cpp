@@ -4,6 +4,7 @@
 #include "threads/pool_state.hpp"
 
 #include <limits>
+#include <motet/detail/base/atomic.hpp>
 #include <motet/detail/core/inherited_locals.hpp>
 #include <motet/detail/core/internal_shield.hpp>
 #include <mutex>
@@ -134,8 +135,8 @@ bool pool_state::idle() const noexcept {
 /// afterwards; one that does not rest will, and both change `sleepers`.
 void pool_state::await_idle() {
   struct counted {
-    std::atomic<unsigned>& count;
-    explicit counted(std::atomic<unsigned>& counter) noexcept : count(counter) { ++count; }
+    atomic<unsigned>& count;
+    explicit counted(atomic<unsigned>& counter) noexcept : count(counter) { ++count; }
     ~counted() { --count; }
   } waiter(awaiting_idle);
   sleepers.fetch_add(0);

@@ -2,11 +2,11 @@
 // The state that a thread_pool and its workers share.
 #pragma once
 
-#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <motet/detail/base/atomic.hpp>
 #include <motet/detail/platform/process.hpp>
 #include <motet/detail/threads/pool_job.hpp>
 #include <motet/runtime/options.hpp>
@@ -83,13 +83,13 @@ struct pool_state : std::enable_shared_from_this<pool_state> {
   std::vector<thread> threads;
   const options settings = options_here();  // of the workers
   std::optional<semaphore> slots;
-  std::atomic<std::size_t> last_chosen{0};
-  std::atomic<std::size_t> strands{0};
-  std::atomic<bool> stopping{false};
-  std::atomic<bool> discarding{false};
+  atomic<std::size_t> last_chosen{0};
+  atomic<std::size_t> strands{0};
+  atomic<bool> stopping{false};
+  atomic<bool> discarding{false};
   event stopped;
-  std::atomic<unsigned> sleepers{0};
-  std::atomic<unsigned> awaiting_idle{0};
+  atomic<unsigned> sleepers{0};
+  atomic<unsigned> awaiting_idle{0};
   mutex idle_mutex;
   condition_variable idle_condition;
 };

@@ -4,8 +4,8 @@
 
 #include <pthread.h>
 
-#include <atomic>
 #include <cstdint>
+#include <motet/detail/base/atomic.hpp>
 #include <motet/detail/platform/process.hpp>
 #include <motet/detail/sync/sharing.hpp>
 #include <motet/threads/thread.hpp>
@@ -27,7 +27,7 @@ struct thread_link {
   pthread_t number{};
   /// A forked child has no such thread.
   const std::uint32_t made_in = this_process();
-  std::atomic<bool> failure_claimed{false};
+  atomic<bool> failure_claimed{false};
   bool alone = false;  // the thread object was destroyed on its own thread
 
   shared_policy sharing;  // guards:

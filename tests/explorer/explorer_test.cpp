@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: MIT
-// The explorer, by programs of a few lines whose outcomes the standard settles.
+// How the explorer searches: which executions it runs, and which mistakes it finds.
 #include <array>
 #include <atomic>
 #include <cstddef>
 #include <mutex>
-#include <optional>
 #include <random>
 #include <set>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "catch.hpp"
@@ -23,75 +21,6 @@ constexpr auto relaxed = std::memory_order_relaxed;
 constexpr auto acquire = std::memory_order_acquire;
 constexpr auto release = std::memory_order_release;
 constexpr auto sequential = std::memory_order_seq_cst;
-
-using outcomes = std::set<std::pair<int, int>>;
-
-/// Each thread stores to its own atomic and loads the other's.
-outcomes store_buffering(std::memory_order store, std::memory_order load, bool with_fence) {
-  outcomes seen;
-  const report result = explore([&](world& all) {
-    atomic<int> x(0);
-    atomic<int> y(0);
-    std::pair<int, int> loaded;
-    all.add_thread([&] {
-      x.store(1, store);
-      if (with_fence) fence(sequential);
-      loaded.first = y.load(load);
-    });
-    all.add_thread([&] {
-      y.store(1, store);
-      if (with_fence) fence(sequential);
-      loaded.second = x.load(load);
-    });
-    all.run();
-    seen.insert(loaded);
-  });
-  CHECK(result.complete);
-  return seen;
-}
-
-/// One thread stores data and then a flag, the other loads the flag and then the data.
-outcomes message_passing(std::memory_order store, std::memory_order load, bool with_fences) {
-  outcomes seen;
-  const report result = explore([&](world& all) {
-    atomic<int> data(0);
-    atomic<int> flag(0);
-    std::pair<int, int> loaded;
-    all.add_thread([&] {
-      data.store(1, relaxed);
-      if (with_fences) fence(release);
-      flag.store(1, store);
-    });
-    all.add_thread([&] {
-      loaded.first = flag.load(load);
-      if (with_fences) fence(acquire);
-      loaded.second = data.load(relaxed);
-    });
-    all.run();
-    seen.insert(loaded);
-  });
-  CHECK(result.complete);
-  return seen;
-}
-
-/// Whether two threads can see the stores of two others in different orders.
-bool disagreement(std::memory_order store, std::memory_order load) {
-  bool found = false;
-  const report result = explore([&](world& all) {
-    atomic<int> x(0);
-    atomic<int> y(0);
-    std::pair<int, int> first;
-    std::pair<int, int> second;
-    all.add_thread([&] { x.store(1, store); });
-    all.add_thread([&] { y.store(1, store); });
-    all.add_thread([&] { first = {x.load(load), y.load(load)}; });
-    all.add_thread([&] { second = {y.load(load), x.load(load)}; });
-    all.run();
-    found = found || (first == std::pair(1, 0) && second == std::pair(1, 0));
-  });
-  CHECK(result.complete);
-  return found;
-}
 
 /// A step of a random program.
 struct instruction {
@@ -140,64 +69,6 @@ std::set<std::vector<int>> outcomes_of(const program& code, const limits& most) 
 
 }  // namespace
 
-TEST_CASE("atomic::load() may miss another thread's store unless all is seq_cst", "[explorer]") {
-  CHECK(store_buffering(relaxed, relaxed, false).contains({0, 0}));
-  CHECK(store_buffering(release, acquire, false).contains({0, 0}));
-  CHECK(store_buffering(sequential, acquire, false).contains({0, 0}));
-  CHECK(store_buffering(sequential, sequential, false) == outcomes{{0, 1}, {1, 0}, {1, 1}});
-}
-
-TEST_CASE("fence() between a store and a load shows one of two threads the other's store",
-          "[explorer]") {
-  CHECK(store_buffering(relaxed, relaxed, true) == outcomes{{0, 1}, {1, 0}, {1, 1}});
-}
-
-TEST_CASE("atomic::store() with release publishes what came before it", "[explorer]") {
-  const outcomes ordered{{0, 0}, {0, 1}, {1, 1}};
-  CHECK(message_passing(release, acquire, false) == ordered);
-  CHECK(message_passing(relaxed, relaxed, true) == ordered);
-  CHECK(message_passing(relaxed, acquire, false).contains({1, 0}));
-  CHECK(message_passing(release, relaxed, false).contains({1, 0}));
-}
-
-TEST_CASE("atomic::load() shows all threads one order of stores only if all is seq_cst",
-          "[explorer]") {
-  CHECK(disagreement(release, acquire));
-  CHECK_FALSE(disagreement(sequential, sequential));
-}
-
-TEST_CASE("atomic::load() never goes back to an older store", "[explorer]") {
-  const report result = explore([](world& all) {
-    atomic<int> x(0);
-    all.add_thread([&] {
-      x.store(1, relaxed);
-      x.store(2, relaxed);
-    });
-    all.add_thread([&] {
-      const int first = x.load(relaxed);
-      check(x.load(relaxed) >= first, "a load went back");
-    });
-    all.run();
-  });
-  CHECK(result.failure.empty());
-  CHECK(result.complete);
-}
-
-TEST_CASE("atomic::fetch_add() loses no increment", "[explorer]") {
-  const report result = explore([](world& all) {
-    atomic<int> count(0);
-    std::array<int, 3> found{};
-    for (int& old : found) {
-      all.add_thread([&] { old = count.fetch_add(1, relaxed); });
-    }
-    all.run();
-    check(count.load() == 3, "an increment was lost");
-    check(std::set(found.begin(), found.end()).size() == 3, "two found the same value");
-  });
-  CHECK(result.failure.empty());
-  CHECK(result.executions == 6);
-}
-
 TEST_CASE("explore() finds the increment that a load and a store lose", "[explorer]") {
   const report result = explore([](world& all) {
     atomic<int> count(0);
@@ -208,69 +79,61 @@ TEST_CASE("explore() finds the increment that a load and a store lose", "[explor
   CHECK(result.failure.starts_with("an increment was lost, after\n"));
 }
 
-TEST_CASE("atomic::compare_exchange_strong() continues a release sequence, a store does not",
-          "[explorer]") {
-  for (const bool updates : {true, false}) {
-    const report result = explore([&](world& all) {
-      plain<int> data(0);
-      atomic<int> flag(0);
-      all.add_thread([&] {
-        data.set(1);
-        flag.store(1, release);
-      });
-      all.add_thread([&] {
-        int expected = 1;
-        if (updates) flag.compare_exchange_strong(expected, 2, relaxed, relaxed);
-        if (!updates && flag.load(relaxed) == 1) flag.store(2, relaxed);
-      });
-      all.add_thread([&] {
-        if (flag.load(acquire) == 2) check(data.get() == 1, "the data is stale");
-      });
-      all.run();
-    });
-    CHECK(result.failure.empty() == updates);
-  }
+namespace {
+
+bool try_to_claim(atomic<int>& owner, int self) {
+  int nobody = 0;
+  return owner.compare_exchange_strong(nobody, self);
 }
 
-TEST_CASE("atomic::load() of an initial value orders nothing", "[explorer]") {
-  const report result = explore([](world& all) {
+report claim_with(const mutations& mistakes) {
+  limits most;
+  most.mistakes = mistakes;
+  return explore(most, [](world& all) {
+    atomic<int> owner(0);
+    plain<int> owned(0);
+    for (int self : {1, 2}) {
+      all.add_thread([&, self] {
+        if (try_to_claim(owner, self)) owned.set(owned.get() + 1);
+      });
+    }
+    all.run();
+    check(owned.get() == 1, "not one of the threads owns it");
+  });
+}
+
+bool await_flag(const atomic<bool>& flag) {
+  return flag.load(acquire);
+}
+
+report message_with(const mutations& mistakes) {
+  limits most;
+  most.mistakes = mistakes;
+  return explore(most, [](world& all) {
     plain<int> data(0);
-    std::optional<atomic<int>> fresh;
-    atomic<atomic<int>*> published(nullptr);
+    atomic<bool> flag(false);
     all.add_thread([&] {
       data.set(1);
-      published.store(&fresh.emplace(0), relaxed);
+      flag.store(true, release);
     });
     all.add_thread([&] {
-      if (atomic<int>* found = published.load(relaxed)) {
-        found->load(acquire);
-        data.get();
-      }
+      if (await_flag(flag)) data.get();
     });
     all.run();
   });
-  CHECK(result.failure.starts_with("a data race"));
 }
 
-TEST_CASE("plain::set() without a lock is a data race", "[explorer]") {
-  for (const bool locks : {true, false}) {
-    const report result = explore([&](world& all) {
-      mutex guard;
-      plain<int> count(0);
-      for (int i = 0; i < 3; ++i) {
-        all.add_thread([&] {
-          std::unique_lock lock(guard, std::defer_lock);
-          if (locks) lock.lock();
-          count.set(count.get() + 1);
-        });
-      }
-      all.run();
-      check(count.get() == 3, "a count is missing");
-    });
-    INFO(result.failure);
-    CHECK(result.failure.starts_with(locks ? "" : "a data race"));
-    CHECK(result.complete == locks);
-  }
+}  // namespace
+
+TEST_CASE("explore() makes the mistakes that it is given, in the functions that they name",
+          "[explorer]") {
+  using kind = mutation::kind;
+  CHECK(claim_with({}).complete);
+  CHECK(claim_with({{kind::torn, "somewhere_else"}}).complete);
+  CHECK_FALSE(claim_with({{kind::torn, "try_to_claim"}}).failure.empty());
+  CHECK(message_with({}).complete);
+  CHECK_FALSE(message_with({{kind::relaxed, "await_flag"}}).failure.empty());
+  CHECK_FALSE(message_with({{kind::blind, "await_flag", 1}}).failure.empty());
 }
 
 TEST_CASE("explore() finds the deadlock of mutexes that are locked in different orders",
@@ -354,7 +217,8 @@ TEST_CASE("explore() leaves out no outcome with the orders of steps that commute
   std::mt19937 random(7);
   limits every_order;
   every_order.preemptions = 100;
-  for (std::size_t i = 0; i < testing::scaled(2'000, testing::under_tsan ? 1 : 5); ++i) {
+  for (std::size_t i = 0;
+       i < testing::scaled(testing::under_tsan ? 100 : 2'000, testing::under_tsan ? 1 : 5); ++i) {
     const program code = random_program(random);
     CHECK(outcomes_of(code, {}) == outcomes_of(code, every_order));
   }
@@ -371,4 +235,25 @@ TEST_CASE("explore() ends an execution with too many steps", "[explorer]") {
     all.run();
   });
   CHECK(result.failure.starts_with("more steps than an execution may have"));
+}
+
+TEST_CASE("world::pause() of a second loop does not take a stale load for the newest",
+          "[explorer]") {
+  const report result = explore([](world& all) {
+    atomic<int> first(0);
+    atomic<int> second(0);
+    atomic<int> own(0);
+    all.add_thread([&] {
+      first.store(1, release);
+      second.store(1, release);
+    });
+    all.add_thread([&] {
+      while (first.load(acquire) == 0) here().pause();
+      own.store(1);
+      while (second.load(acquire) == 0) here().pause();
+    });
+    all.run();
+  });
+  INFO(result.failure);
+  CHECK(result.complete);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The memory model of C++20 for one execution: which stores a load may read. The stores of a
-// location are ordered as they are executed, so that each execution has one modification order.
+// location are ordered as they are executed: what only another modification order permits, such as
+// load buffering, is not found.
 // Source: [intro.races], [atomics.order]; "views" as in Kang et al., A promising semantics, 2017.
 #pragma once
 
@@ -16,7 +17,7 @@
 namespace explorer {
 
 constexpr std::size_t most_threads = 6;  // with the model's main one
-constexpr std::size_t most_locations = 48;
+constexpr std::size_t most_locations = 128;
 
 inline bool acquires(std::memory_order order) {
   return order != std::memory_order_relaxed && order != std::memory_order_release;
@@ -56,8 +57,9 @@ class memory {
     for (std::size_t i = 0; i < most_threads; ++i) threads_[i].known.epochs[i] = 1;
   }
 
+  bool is_full() const { return locations_.size() == most_locations; }
   std::size_t new_location(std::uint64_t value) {
-    if (locations_.size() == most_locations) throw std::length_error("explorer: too many atomics");
+    if (is_full()) throw std::length_error("explorer: too many atomics");
     locations_.emplace_back();
     locations_.back().push_back({value, {}});  // an initial value is not released
     return locations_.size() - 1;

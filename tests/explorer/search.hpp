@@ -8,29 +8,27 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "explorer/memory.hpp"
 
 namespace explorer {
 
-enum class action : std::uint8_t { load, store, update, fence, lock, unlock, wait, wake };
+/// `other`: a change of what is no atomic, such as a mutex, a futex's queue or a descriptor.
+enum class action : std::uint8_t { load, store, update, fence, other };
 
 /// The next step of a thread.
 struct intent {
   action kind = action::fence;
-  std::size_t object = 0;   // a location or a mutex
-  bool sequential = false;  // memory_order_seq_cst
+  const void* object = nullptr;  // the atomic, or whatever else the step is about
+  bool sequential = false;       // memory_order_seq_cst
 };
-
-inline bool of_mutex(action kind) {
-  return kind == action::lock || kind == action::unlock;
-}
 
 /// Whether the order of two steps makes no difference.
 inline bool commute(const intent& a, const intent& b) {
   if (a.kind == action::fence || b.kind == action::fence) return !(a.sequential && b.sequential);
-  if (of_mutex(a.kind) != of_mutex(b.kind) || a.object != b.object) return true;
+  if (a.object != b.object) return true;
   return a.kind == action::load && b.kind == action::load && !(a.sequential && b.sequential);
 }
 
@@ -50,7 +48,8 @@ class search {
     depth_ = 0;
     preemptions_ = 0;
     asleep_ = 0;
-    is_redundant_ = false;
+    is_repeated_ = true;
+    is_redundant_ = is_limited_ = has_paused_ = false;
   }
   /// Returns: false if every execution has been explored.
   bool advance() {
@@ -64,7 +63,7 @@ class search {
 
   /// Returns: a number below `count`.
   std::size_t choose_value(std::size_t count) {
-    if (count == 1 || is_redundant_) return 0;
+    if (count == 1 || is_cut()) return 0;
     if (depth_ == path_.size()) {
       path_.emplace_back();
       for (std::size_t i = 0; i < count; ++i) {
@@ -72,27 +71,41 @@ class search {
       }
     }
     const node& here = path_[depth_++];
+    is_repeated_ = is_repeated_ && here.enabled == 0 && here.options.size() == count;
+    if (!is_repeated_) return 0;
     return here.options[here.taken];
   }
 
   /// Returns: a thread of `enabled`. `current` took the last step.
   std::size_t choose_thread(thread_set enabled, std::size_t current, const intents& next) {
-    if (depth_ == path_.size() && !is_redundant_) add_schedule(enabled, current);
-    if (is_redundant_) return lowest(enabled);
+    if (depth_ == path_.size() && !is_cut()) add_schedule(enabled, current);
+    if (is_cut()) return next_without_choice(enabled, current);
     const node& here = path_[depth_++];
+    is_repeated_ = is_repeated_ && here.enabled == enabled;
+    if (!is_repeated_) return lowest(enabled);
     const std::size_t thread = here.options[here.taken];
     if (thread != current && contains(enabled, current)) ++preemptions_;
     if (!bound_) fall_asleep(here, next);
     return thread;
   }
 
-  /// Whether the execution differs from an explored one only in the order of steps that commute.
+  /// The calling thread has looked at an atomic in a loop.
+  void note_pause() { has_paused_ = true; }
+  /// The rest of the execution has one course: threads take turns when they pause or block.
+  void cut() { is_limited_ = true; }
+  /// Whether the execution repeats another one, but for the order of steps that commute.
   bool is_redundant() const { return is_redundant_; }
+  /// Whether cut() was called, and other courses are not explored.
+  bool is_limited() const { return is_limited_ && !is_redundant_; }
+  /// Whether the execution has had the choices of its prefix. If not, the model depends on
+  /// something other than the choices.
+  bool is_repeated() const { return is_repeated_; }
 
  private:
   struct node {
     std::vector<std::uint8_t> options;
     std::size_t taken = 0;
+    thread_set enabled = 0;  // of a choice of a thread
     thread_set asleep = 0;
   };
 
@@ -100,6 +113,7 @@ class search {
 
   void add_schedule(thread_set enabled, std::size_t current) {
     node fresh;
+    fresh.enabled = enabled;
     fresh.asleep = asleep_;
     const bool may_go_on = contains(enabled, current);
     if (may_go_on && !contains(asleep_, current)) add_option(fresh, current);
@@ -110,6 +124,12 @@ class search {
     }
     is_redundant_ = fresh.options.empty();
     if (!is_redundant_) path_.push_back(std::move(fresh));
+  }
+  bool is_cut() const { return is_redundant_ || is_limited_; }
+  std::size_t next_without_choice(thread_set enabled, std::size_t current) {
+    if (!std::exchange(has_paused_, false) && contains(enabled, current)) return current;
+    const thread_set behind = enabled & ~((thread_set{2} << current) - 1);
+    return lowest(behind != 0 ? behind : enabled);
   }
   static std::size_t lowest(thread_set set) {
     return static_cast<std::size_t>(std::countr_zero(set));
@@ -136,7 +156,10 @@ class search {
   std::size_t depth_ = 0;
   std::size_t preemptions_ = 0;
   thread_set asleep_ = 0;
-  bool is_redundant_ = false;  // and is only ended, without further choices
+  bool is_repeated_ = true;
+  bool is_redundant_ = false;
+  bool is_limited_ = false;
+  bool has_paused_ = false;
 };
 
 }  // namespace explorer

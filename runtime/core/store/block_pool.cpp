@@ -5,10 +5,10 @@
 #include <sys/mman.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cstdint>
 #include <limits>
 #include <motet/base/errors.hpp>
+#include <motet/detail/base/atomic.hpp>
 #include <new>
 
 #include "base/faults.hpp"
@@ -27,8 +27,8 @@ constexpr std::size_t many = 128;
 
 struct block_pool::slab {
   slab* next = nullptr;
-  std::atomic<std::size_t> blocks_in_use{0};  // from retire() on
-  std::size_t first_fresh = 0;                // blocks that have been handed out, ever
+  atomic<std::size_t> blocks_in_use{0};  // from retire() on
+  std::size_t first_fresh = 0;           // blocks that have been handed out, ever
   std::size_t backed_count = few;  // those that cause no more page faults, except the first few
 
   std::byte* block_at(std::size_t index) noexcept {

@@ -2,6 +2,8 @@
 // See observe/dumps/lock_holders.hpp.
 #include "observe/dumps/lock_holders.hpp"
 
+#include <motet/detail/base/atomic.hpp>
+
 #include "core/thread_state.hpp"
 #include "observe/peek.hpp"
 
@@ -11,7 +13,7 @@ namespace {
 
 /// Another thread may end this wait, and then the lock, at any moment.
 /// Returns: 0 if the word cannot be read.
-std::uintptr_t mark_in(const std::atomic<std::uintptr_t>* holder) noexcept {
+std::uintptr_t mark_in(const atomic<std::uintptr_t>* holder) noexcept {
   std::uintptr_t mark = 0;
   return peek(reinterpret_cast<const std::uintptr_t*>(holder), mark) ? mark : 0;
 }

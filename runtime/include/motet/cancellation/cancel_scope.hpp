@@ -2,10 +2,10 @@
 // Parts of a fiber's body that are ended by an explicit call.
 #pragma once
 
-#include <atomic>
 #include <motet/base/call_site.hpp>
 #include <motet/base/errors.hpp>
 #include <motet/cancellation/cancel.hpp>
+#include <motet/detail/base/atomic.hpp>
 #include <motet/detail/core/stop_scope.hpp>
 #include <stop_token>
 #include <utility>
@@ -55,7 +55,7 @@ class cancel_scope {
 
  private:
   std::stop_source source_;
-  std::atomic<bool> stop_requested_{false};
+  detail::atomic<bool> stop_requested_{false};
   cancel_reason reason_ = detail::interruption::reason("");  // written once, before the stop
 };
 

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <exception>
 #include <memory>
+#include <motet/detail/base/atomic.hpp>
 #include <motet/sync/event.hpp>
 #include <motet/sync/future_fwd.hpp>
 #include <optional>
@@ -54,8 +55,8 @@ struct future_state {
   bool decide() noexcept { return !decided.exchange(true, std::memory_order_relaxed); }
   void publish() { publication.set(); }
 
-  std::atomic<bool> decided{false};
-  std::atomic<bool> taken{false};
+  atomic<bool> decided{false};
+  atomic<bool> taken{false};
   event publication;
   std::optional<stored> value;
   std::exception_ptr error;

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <motet/detail/base/atomic.hpp>
 #include <motet/detail/core/cold_part.hpp>
 #include <motet/detail/sync/wait_list.hpp>
 #include <mutex>
@@ -170,7 +171,7 @@ class basic_mutex {
   }
 
   Sharing sharing_;
-  std::atomic<std::uintptr_t> holder_{0};  // written under the lock
+  detail::atomic<std::uintptr_t> holder_{0};  // written under the lock
   wait_list waiters_;
 };
 

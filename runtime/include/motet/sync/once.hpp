@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <motet/detail/base/atomic.hpp>
 #include <motet/sync/mutex.hpp>
 #include <mutex>
 #include <utility>
@@ -38,7 +39,7 @@ class basic_once {
   bool is_done() const noexcept { return done_.load(std::memory_order_acquire); }
 
  private:
-  std::atomic<bool> done_{false};
+  detail::atomic<bool> done_{false};
   basic_mutex<Sharing> call_mutex_;
 };
 

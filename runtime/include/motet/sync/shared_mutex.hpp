@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <motet/detail/base/atomic.hpp>
 #include <motet/sync/mutex.hpp>
 
 namespace motet { inline namespace MOTET_ABI {
@@ -207,7 +208,7 @@ class basic_shared_mutex {
 
   Sharing sharing_;
   std::size_t readers_ = 0;
-  std::atomic<std::uintptr_t> writer_{0};  // written under the lock
+  detail::atomic<std::uintptr_t> writer_{0};  // written under the lock
   wait_list waiters_;
 };
 

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <functional>
 #include <motet/base/clock.hpp>
+#include <motet/detail/base/atomic.hpp>
 #include <motet/detail/base/timespan.hpp>
 #include <motet/detail/sync/sharing.hpp>
 
@@ -101,8 +102,8 @@ class timeslice_lock {
   const clock::duration quantum_;
   const std::uint64_t quantum_ticks_;
   const std::function<void(clock::duration)> on_stall_;
-  std::atomic<unsigned> waiter_count_{0};
-  std::atomic<std::uintptr_t> holder_{0};
+  detail::atomic<unsigned> waiter_count_{0};
+  detail::atomic<std::uintptr_t> holder_{0};
   mutable detail::shared_policy sharing_;  // guards writes to waiter_count_ and holder_, and:
   std::uint64_t slice_began_ = 0;          // in ticks
   std::uint64_t slices_ = 0;

@@ -10,6 +10,7 @@
 #include <exception>
 #include <motet/base/call_site.hpp>
 #include <motet/base/clock.hpp>
+#include <motet/detail/base/atomic.hpp>
 #include <motet/detail/base/body.hpp>
 #include <motet/detail/base/list.hpp>
 #include <motet/detail/platform/context.hpp>
@@ -61,7 +62,7 @@ struct switch_line {
   void* chain = nullptr;                   // while the fiber is switched out, these two are its
   unsigned int uncaught = 0;               // exception_state, and the next one is its errno
   int saved_errno = 0;
-  std::atomic<fiber_state> state{fiber_state::runnable};
+  atomic<fiber_state> state{fiber_state::runnable};
   std::uint8_t interrupts = 0;
   bool transient = false;
   bool is_main : 1 = false;
@@ -102,7 +103,7 @@ struct alignas(std::max_align_t) control_block : switch_line,
   family* belongs_to;
   control_block* parent;  // referred to for as long as this block lives
   int references;         // of this thread; remote_requests has the other threads'
-  std::atomic<bool> known_remotely{false};
+  atomic<bool> known_remotely{false};
   bool ending = false;  // the body has returned or thrown
 
   // The outcome; never changes once `state` is dead.

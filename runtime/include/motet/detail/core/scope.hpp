@@ -3,11 +3,11 @@
 // interrupt: objects on the fiber's stack, linked from the innermost outwards.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <motet/base/call_site.hpp>
 #include <motet/base/clock.hpp>
 #include <motet/base/errors.hpp>
+#include <motet/detail/base/atomic.hpp>
 #include <motet/detail/core/timer.hpp>
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
@@ -60,7 +60,7 @@ class shield_scope : public scope_entry {
 class scope : public scope_entry {
  public:
   /// Throws: std::bad_alloc before anything has happened.
-  scope(call_site site, const char* text, const std::atomic<bool>* stop_flag = nullptr,
+  scope(call_site site, const char* text, const atomic<bool>* stop_flag = nullptr,
         const cancel_reason* given_then = nullptr);
   /// From now on it can neither end nor interrupt.
   ~scope();
@@ -76,8 +76,8 @@ class scope : public scope_entry {
   };
 
   lasting_interruption cause;
-  const std::atomic<bool>* asked_remotely;  // if given, set by another thread that wants it to end
-  const cancel_reason* given_reason;        // if not null, the reason, once the scope has ended
+  const atomic<bool>* asked_remotely;  // if given, set by another thread that wants it to end
+  const cancel_reason* given_reason;   // if not null, the reason, once the scope has ended
   bool ended = false;
   scope_timer alarm;  // its deadline; once it has ended, the end of a handler's grace
 };

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <motet/detail/base/abi.hpp>
+#include <motet/detail/base/atomic.hpp>
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
@@ -45,6 +46,11 @@ inline std::uintptr_t this_thread_mark() noexcept {
   asm volatile("mrs %0, tpidr_el0" : "=r"(value));
 #else
   value = reinterpret_cast<std::uintptr_t>(const_cast<thread_core* volatile*>(&motet_self));
+#endif
+#if defined(MOTET_EXPLORED)
+  if (explorer::current_controller != nullptr) {
+    value += 2 * explorer::current_controller->thread_number();
+  }
 #endif
   return value;
 }

@@ -3,8 +3,8 @@
 // interruption stops.
 #pragma once
 
-#include <atomic>
 #include <exception>
+#include <motet/detail/base/atomic.hpp>
 #include <motet/detail/core/scope.hpp>
 #include <stop_token>
 #include <utility>
@@ -25,7 +25,7 @@ class stop_scope : public scope {
   void stop_requested() noexcept;
 
   control_block& owner_;  // the block at home, even of a traveller
-  std::atomic<bool> stop_requested_{false};
+  atomic<bool> stop_requested_{false};
   std::stop_callback<end_scope> callback_;  // destroyed first: waits for a running callback
 };
 

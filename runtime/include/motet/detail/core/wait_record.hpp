@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstdint>
 #include <motet/base/clock.hpp>
+#include <motet/detail/base/atomic.hpp>
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
@@ -40,7 +41,7 @@ struct wait_record {
     /// Where to find the fiber that will end this wait, if one is known; for people, too.
     control_block* const* target = nullptr;
     /// Of a lock: the mark of the holder.
-    const std::atomic<std::uintptr_t>* holder;
+    const atomic<std::uintptr_t>* holder;
   };
   control_block* fiber = nullptr;
   clock::time_point start{};
@@ -80,7 +81,7 @@ struct wait_record {
   void reopen() noexcept { end_instead(wake_reason::none); }
 
  private:
-  std::atomic<wake_reason> reason_{wake_reason::none};
+  atomic<wake_reason> reason_{wake_reason::none};
 };
 
 }}}  // namespace motet::MOTET_ABI::detail

@@ -2,9 +2,9 @@
 // An event that is set once, for threads without fibers.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <motet/base/clock.hpp>
+#include <motet/detail/base/atomic.hpp>
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
@@ -18,7 +18,7 @@ class one_shot_event {
   void set() noexcept;
 
  private:
-  std::atomic<std::uint32_t> flag_{0};
+  atomic<std::uint32_t> flag_{0};
 };
 
 }}}  // namespace motet::MOTET_ABI::detail

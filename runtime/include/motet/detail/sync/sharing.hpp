@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <motet/detail/base/atomic.hpp>
 #include <motet/detail/base/race_point.hpp>
 #include <motet/detail/core/self.hpp>
 #include <motet/detail/core/switchpoint.hpp>
@@ -57,7 +58,7 @@ class shared_policy {
   [[gnu::noinline]] static bool waits_first_on_main_thread() noexcept;
   [[gnu::noinline]] static thread_core& begin_to_wait();
 
-  std::atomic<bool> held_{false};
+  atomic<bool> held_{false};
 };
 
 [[noreturn]] void refuse_other_thread();

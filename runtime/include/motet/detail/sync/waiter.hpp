@@ -10,6 +10,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <motet/detail/base/atomic.hpp>
 #include <motet/detail/base/list.hpp>
 #include <motet/detail/base/post.hpp>
 #include <motet/detail/core/switchpoint.hpp>
@@ -134,7 +135,7 @@ struct wait_node : tagged_link<wait_nodes_tag> {
   void await_detached() const noexcept;
 
   enum class membership : std::uint8_t { listed, leaving, detaching, detached };
-  std::atomic<membership> membership_{membership::detached};
+  atomic<membership> membership_{membership::detached};
 };
 
 /// A waiter on one primitive, `subject`, with its node.
@@ -146,8 +147,8 @@ struct single_wait : wait_node {
     lone_waiter.wait.kind = wait_kind::object;
   }
   /// The same for a lock, whose holder's mark is in `holder`.
-  single_wait(const char* description, const void* subject,
-              const std::atomic<std::uintptr_t>& holder, thread_core* thread, bool shared) noexcept
+  single_wait(const char* description, const void* subject, const atomic<std::uintptr_t>& holder,
+              thread_core* thread, bool shared) noexcept
       : single_wait(description, subject, thread, shared) {
     lone_waiter.wait.holder = &holder;
     lone_waiter.wait.kind = wait_kind::lock;

@@ -5,11 +5,11 @@
 
 #include <signal.h>
 
-#include <atomic>
 #include <concepts>
 #include <exception>
 #include <functional>
 #include <memory>
+#include <motet/detail/base/atomic.hpp>
 #include <motet/detail/base/blocking_call.hpp>
 #include <motet/detail/base/owned.hpp>
 #include <optional>
@@ -127,7 +127,7 @@ class owned_call : public blocking_call {
   void notify() noexcept final;
 
   enum class phase : unsigned char { awaited, abandoned, over };
-  std::atomic<phase> phase_{phase::awaited};
+  atomic<phase> phase_{phase::awaited};
   sigset_t signals_{};  // as a lent_call's
   remote_wait* caller_ =
       nullptr;  // in the caller's frame, valid until the caller leaves or is notified

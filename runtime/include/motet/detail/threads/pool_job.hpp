@@ -2,11 +2,11 @@
 // A job of a thread_pool, and the counts of the worker that has it.
 #pragma once
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
 #include <memory>
+#include <motet/detail/base/atomic.hpp>
 #include <motet/detail/base/race_point.hpp>
 #include <motet/detail/base/taken.hpp>
 #include <motet/detail/core/job_slot.hpp>
@@ -24,17 +24,16 @@ struct pool_state;
 /// the number it has finished. A pool in which the sums of `arrivals` and `completions` are equal
 /// has nothing to do.
 struct worker_load {
-  alignas(64) std::atomic<std::uint64_t> arrivals{0};
-  std::atomic<std::int64_t> steal_balance{
-      0};  // jobs stolen from others, minus jobs stolen by others
+  alignas(64) atomic<std::uint64_t> arrivals{0};
+  atomic<std::int64_t> steal_balance{0};  // jobs stolen from others, minus jobs stolen by others
   // A copy of `completions` and its time, updated by the threads that submit jobs.
-  std::atomic<std::uint64_t> seen_finished{0};
-  std::atomic<std::uint64_t> seen_at{0};
-  alignas(64) std::atomic<std::uint64_t> completions{0};  // the worker alone writes it
-  std::atomic<std::uint64_t> failures{0};
+  atomic<std::uint64_t> seen_finished{0};
+  atomic<std::uint64_t> seen_at{0};
+  alignas(64) atomic<std::uint64_t> completions{0};  // the worker alone writes it
+  atomic<std::uint64_t> failures{0};
   /// The worker has no more to start, and waits for jobs, or has ended.
-  std::atomic<bool> dry{false};
-  std::atomic<job_inbox*> inbox{nullptr};  // null: the pool is still being made
+  atomic<bool> dry{false};
+  atomic<job_inbox*> inbox{nullptr};  // null: the pool is still being made
   pool_state* pool = nullptr;
 };
 

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: MIT
+// Workers of a pool that rest and are woken, and how the end of the last job is noticed:
+// threads/job_inbox.cpp, threads/pool_state.cpp.
+#include <motet/motet.hpp>
+
+#include "explorer/explore.hpp"
+#include "explorer/model_test.hpp"
+#include "explorer/runtime.hpp"
+
+using namespace explorer;
+
+namespace {
+
+using kind = mutation::kind;
+
+}  // namespace
+
+TEST_CASE("thread_pool: a job that is given to a resting worker is run", "[explorer]") {
+  const auto model = [](world& all) {
+    plain<int> result(0);
+    add_runtime(all, [&] {
+      motet::thread_pool pool(1);
+      pool.submit([&] { result.set(1); }).get();
+      check(result.get() == 1, "the job has not run");
+    });
+    all.run();
+  };
+  check_model("one job, one worker", bounded_runtime(1), model,
+              {{kind::torn, "mailbox.cpp:announce"},
+               {kind::torn, "sharing.hpp:lock"},
+               {kind::relaxed, "sharing.hpp:unlock"}});
+}
+
+TEST_CASE("thread_pool::drain() notices the end of the last job", "[explorer]") {
+  const auto model = [](world& all) {
+    plain<int> result(0);
+    add_runtime(all, [&] {
+      motet::thread_pool pool(1);
+      pool.post([&] { result.set(1); });
+      pool.drain();
+      check(result.get() == 1, "the job has not run");
+    });
+    all.run();
+  };
+  check_model("a pool that is drained", bounded_runtime(1), model,
+              {{kind::blind, "announce_idle"}, {kind::relaxed, "begin_rest"}});
+}
+
+TEST_CASE("thread_pool: a job behind a busy worker is run by one that rests", "[explorer]") {
+  const auto model = [](world& all) {
+    add_runtime(all, [&] {
+      motet::detail::atomic<bool> over(false);
+      motet::thread_pool pool(2);
+      pool.post([] {});
+      pool.post([&] {
+        while (!over.load()) motet::detail::pause();  // as one that computes
+      });
+      pool.post([&] { over.store(true); });
+      pool.drain();
+    });
+    all.run();
+  };
+  check_model("three jobs, two workers", bounded_runtime(1), model,
+              {{kind::torn, "sharing.hpp:lock"}, {kind::relaxed, "sharing.hpp:unlock"}});
+}
