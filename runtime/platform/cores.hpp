@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstddef>
 #include <motet/detail/base/abi.hpp>
+#include <motet/detail/base/atomic.hpp>
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
@@ -14,7 +15,7 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 std::size_t usable_cores() noexcept;
 
 /// Threads with a runtime that do not sleep in a poll.
-inline constinit std::atomic<std::size_t> awake_threads{0};
+inline constinit atomic<std::size_t> awake_threads{0};
 
 /// Counts one awake thread.
 class awake_thread {
@@ -28,10 +29,11 @@ class awake_thread {
   static void wake() noexcept { awake_threads.fetch_add(1, std::memory_order_relaxed); }
 };
 
-/// The number of threads that take jobs; and of those among them that sleep until a job comes, and
-/// cannot wake another thread before.
-inline constinit std::atomic<std::size_t> worker_threads{0};
-inline constinit std::atomic<std::size_t> idle_workers{0};
+/// The number of threads that take jobs.
+inline constinit atomic<std::size_t> worker_threads{0};
+/// The number of those that sleep until a job comes, and cannot wake another thread before. It is
+/// too low, even below 0, for a moment while one falls asleep or is woken.
+inline constinit atomic<std::ptrdiff_t> idle_workers{0};
 
 /// Called in a forked child, which has none of these threads.
 inline void count_threads_anew() noexcept {

@@ -17,6 +17,7 @@
 #include <sstream>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "base/saturating_time.hpp"
 #include "base/saved_errno.hpp"
@@ -90,7 +91,7 @@ other_threads other_threads_in_process() noexcept {
       sanitizer::thread ? 2 : 1;  // ThreadSanitizer has a thread of its own
   const std::size_t accounted_threads = main_and_sanitizer + counts.workers + standstill.idle();
   const std::size_t strangers = counts.threads - std::min(counts.threads, accounted_threads);
-  if (strangers <= idle_workers.load()) return other_threads::none;
+  if (std::cmp_less_equal(strangers, idle_workers.load())) return other_threads::none;
   return strangers <= worker_threads.load() ? other_threads::workers : other_threads::others;
 }
 

@@ -24,7 +24,7 @@ bool ask(control_block& fiber, Change change) noexcept {
   requests.queued = true;
   note_post(fiber);
   requests.handle_post = hooks.do_requests;
-  return fiber.mail->push_locked(requests);
+  return fiber.mail->push(requests);
 }
 
 }}}  // namespace motet::MOTET_ABI::detail

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-// See core/mail/mailbox.hpp. No wake-up is lost: a sender fills the inbox and then reads the sleep
-// flag; the thread sets the flag and then reads the inbox. By sequential consistency, at least one
-// of them sees the other's write.
+// See core/mail/mailbox.hpp. No wake-up is lost: the word that a sender exchanges for its post says
+// whether the thread sleeps, and a thread falls asleep only by exchanging a word without a post.
 #include "core/mail/mailbox.hpp"
 
+#include <sched.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -84,64 +84,46 @@ void mailbox::abandon_all() noexcept {
   registry& mailboxes = registry::get();
   for (mailbox* box = mailboxes.members.front(); box != nullptr;
        box = mailboxes.members.next(*box)) {
-    box->closed_ = true;
-    box->first_ = box->last_ = nullptr;
-    box->filled_.store(false);
+    box->word_.store(closed_word);
+    box->wakers_.store(0);
     ::close(std::exchange(box->wake_descriptor_, -1));
   }
   unlock_all();
 }
 
-bool mailbox::push(post& item) noexcept {
-  race_point();
-  const std::lock_guard guard(lock_);
-  return push_locked(item);
+/// What counts the thread as idle is subtracted first: once it is awake, another thread may post to
+/// it, and must not find it idle.
+/// Returns: false if the word was not `seen`, which it is now.
+bool mailbox::replace(std::uintptr_t& seen, std::uintptr_t next) noexcept {
+  const bool was_idle = seen == idle;
+  if (was_idle) idle_workers.fetch_sub(1);
+  if (word_.compare_exchange_strong(seen, next, std::memory_order_acq_rel,
+                                    std::memory_order_relaxed)) {
+    return true;
+  }
+  if (was_idle) idle_workers.fetch_add(1);
+  return false;
 }
 
-bool mailbox::push_locked(post& item) noexcept {
-  if (!append(item)) return false;
-  // Under the lock: the thread cannot end, and close the descriptor, before we are done with it.
-  end_sleep();
-  return true;
-}
-
-bool mailbox::append(post& item) noexcept {
-  if (closed_) return false;
-  item.next = nullptr;
-  *(first_ == nullptr ? &first_ : &last_->next) = &item;
-  last_ = &item;
-  filled_.store(true);
+/// The thread may end as soon as the item is posted, unless the caller is still one of its wakers.
+mailbox::reception mailbox::push_and_wake(post& item) noexcept {
   race_point();
-  return true;
-}
-
-/// The state changes before the push: a polling thread that saw the item first would be awake
-/// already.
-bool mailbox::push_to_idle(post& item) noexcept {
-  race_point();
-  const std::lock_guard guard(lock_);
-  rest expectation = rest::looking;
-  const bool looked = !closed_ && resting_.compare_exchange_strong(expectation, rest::awake);
-  return append(item) && (end_sleep() || looked);
+  std::uintptr_t seen = word_.load(std::memory_order_relaxed);
+  while (seen != closed_word) {
+    const bool rested = rests(seen);
+    const bool slept = rested && seen != looking;
+    item.next = rested ? nullptr : reinterpret_cast<post*>(seen);
+    if (slept) wakers_.fetch_add(1, std::memory_order_relaxed);
+    const bool posted = replace(seen, reinterpret_cast<std::uintptr_t>(&item));
+    if (posted && slept) wake();
+    if (slept) wakers_.fetch_sub(1, std::memory_order_release);
+    if (posted) return rested ? reception::ended_rest : reception::accepted;
+  }
+  return reception::refused;
 }
 
 bool mailbox::nudge() noexcept {
-  filled_.store(true);
-  return end_sleep();
-}
-
-/// The thread that ends the sleep, this or another one, also ends its idleness: so a thread that
-/// has been given something does not count as idle.
-mailbox::rest mailbox::take_sleep() noexcept {
-  const rest state = resting_.exchange(rest::awake);
-  if (state == rest::idle) idle_workers.fetch_sub(1);
-  return state;
-}
-
-bool mailbox::end_sleep() noexcept {
-  const rest state = resting_.load() == rest::awake ? rest::awake : take_sleep();
-  if (state == rest::asleep || state == rest::idle) wake();
-  return state != rest::awake;
+  return !is_nudged_.exchange(true) && push_and_wake(nudge_) == reception::ended_rest;
 }
 
 void mailbox::wake() noexcept {
@@ -151,26 +133,46 @@ void mailbox::wake() noexcept {
 }
 
 post* mailbox::take() noexcept {
-  const std::lock_guard guard(lock_);
-  filled_.store(false, std::memory_order_relaxed);
-  post* posts = first_;
-  first_ = last_ = nullptr;
-  return posts;
+  if (!filled()) return nullptr;
+  auto* item = reinterpret_cast<post*>(word_.exchange(awake_word, std::memory_order_acquire));
+  post* oldest = nullptr;
+  while (item != nullptr) {
+    post* const before = item->next;
+    if (item == &nudge_) {
+      is_nudged_.store(false);
+    } else {
+      item->next = oldest;
+      oldest = item;
+    }
+    item = before;
+  }
+  return oldest;
 }
 
-bool mailbox::announce_sleep(bool idle) noexcept {
-  if (idle) idle_workers.fetch_add(1);
-  resting_.store(idle ? rest::idle : rest::asleep);
+/// Returns: false if there is a post.
+bool mailbox::announce(std::uintptr_t rest) noexcept {
+  std::uintptr_t seen = awake_word;
+  return word_.compare_exchange_strong(seen, rest, std::memory_order_release,
+                                       std::memory_order_relaxed);
+}
+
+bool mailbox::announce_sleep(bool is_idle) noexcept {
+  if (!announce(is_idle ? idle : asleep)) return false;
   race_point();
-  if (!filled_.load()) return true;
-  awake();
-  return false;
+  if (is_idle) idle_workers.fetch_add(1);
+  return true;
+}
+
+/// Unless another thread has done so.
+void mailbox::end_own_rest(std::uintptr_t seen) noexcept {
+  static_cast<void>(replace(seen, awake_word));
 }
 
 bool mailbox::close() noexcept {
   const std::lock_guard guard(lock_);
-  if (first_ != nullptr) return false;
-  closed_ = true;
+  std::uintptr_t seen = awake_word;
+  if (!word_.compare_exchange_strong(seen, closed_word)) return false;
+  while (wakers_.load(std::memory_order_acquire) != 0) ::sched_yield();
   return true;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// What other threads post to a thread, and how they end its sleep: the inbox, the sleep flag and
-// the wake descriptor. Outlives its thread for as long as a control block refers to it.
+// What other threads post to a thread, and how they end its sleep: one word, with the newest post
+// and what the thread does, and the wake descriptor. Outlives its thread for as long as a control
+// block refers to it.
 #pragma once
 
 #include <sys/types.h>
@@ -10,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <motet/detail/base/atomic.hpp>
 #include <motet/detail/base/list.hpp>
 #include <motet/detail/base/post.hpp>
 #include <mutex>
@@ -27,36 +29,39 @@ class mailbox : public tagged_link<struct mailboxes_tag> {
   mailbox(const mailbox&) = delete;
   mailbox& operator=(const mailbox&) = delete;
 
-  /// Guards the inbox and whatever foreign threads keep in this thread's control blocks.
+  /// Guards whatever foreign threads keep in this thread's control blocks. The mailbox is not
+  /// closed while it is held.
   std::mutex& lock() noexcept { return lock_; }
 
-  /// Leaves `item` and wakes the thread if it sleeps. Any thread.
+  /// Leaves `item` and wakes the thread if it sleeps. Any thread, with or without lock().
   /// Returns: false if the thread has ended; `item` is the caller's again.
-  bool push(post& item) noexcept;
-  /// The same, for a caller that holds lock().
-  bool push_locked(post& item) noexcept;
+  bool push(post& item) noexcept { return push_and_wake(item) != reception::refused; }
   /// The same. Returns: whether the thread had nothing to run, and slept or waited awake.
-  bool push_to_idle(post& item) noexcept;
-  /// Any thread, lock() held.
-  bool closed() const noexcept { return closed_; }
+  bool push_to_idle(post& item) noexcept { return push_and_wake(item) == reception::ended_rest; }
+  /// Any thread; lasts while lock() is held, if false.
+  bool closed() const noexcept { return word_.load(std::memory_order_relaxed) == closed_word; }
 
-  /// The byte that another thread reads to learn whether this one rests: 0 if it does not.
-  const std::uint8_t* rest_address() const noexcept {
-    return reinterpret_cast<const std::uint8_t*>(&resting_);
+  /// The word that another thread reads to learn whether this one rests.
+  const std::uintptr_t* word_address() const noexcept {
+    return reinterpret_cast<const std::uintptr_t*>(&word_);
+  }
+  static bool rests(std::uintptr_t word) noexcept {
+    return word == looking || word == asleep || word == idle;
   }
 
   // The rest is for the thread itself.
-  bool filled() const noexcept { return filled_.load(std::memory_order_acquire); }
+  bool filled() const noexcept { return word_.load(std::memory_order_acquire) > closed_word; }
   /// Returns: all posts, oldest first.
   post* take() noexcept;
   /// From here to awake() this thread, which has nothing to run, looks at filled() all the time.
-  void announce_look() noexcept { resting_.store(rest::looking, std::memory_order_relaxed); }
-  /// From here to awake(), a thread that posts an item also wakes this one. `idle`: the thread
+  void announce_look() noexcept { announce(looking); }
+  /// From here to awake(), a thread that posts an item also wakes this one. `is_idle`: the thread
   /// counts as one of the idle_workers until then. Returns: false if an item has been posted
   /// already; then the thread must not sleep.
-  bool announce_sleep(bool idle) noexcept;
+  bool announce_sleep(bool is_idle) noexcept;
   void awake() noexcept {
-    if (resting_.load(std::memory_order_relaxed) != rest::awake) take_sleep();
+    const std::uintptr_t seen = word_.load(std::memory_order_relaxed);
+    if (rests(seen)) end_own_rest(seen);
   }
   /// Has the thread look at its inbox, and ends its sleep. For a signal handler that runs on it.
   /// Returns: whether it sleeps, or is about to.
@@ -92,19 +97,26 @@ class mailbox : public tagged_link<struct mailboxes_tag> {
 
   struct registry;
 
-  enum class rest : std::uint8_t { awake, looking, asleep, idle };
+  // The word is one of these, or the address of the newest post; then the thread is awake.
+  static constexpr std::uintptr_t awake_word = 0;
+  static constexpr std::uintptr_t looking = 1;
+  static constexpr std::uintptr_t asleep = 2;
+  static constexpr std::uintptr_t idle = 3;
+  static constexpr std::uintptr_t closed_word = 4;
 
-  bool append(post& item) noexcept;
-  bool end_sleep() noexcept;
-  rest take_sleep() noexcept;
+  enum class reception : std::uint8_t { refused, accepted, ended_rest };
+
+  reception push_and_wake(post& item) noexcept;
+  bool replace(std::uintptr_t& seen, std::uintptr_t next) noexcept;
+  bool announce(std::uintptr_t rest) noexcept;
+  void end_own_rest(std::uintptr_t seen) noexcept;
   void wake() noexcept;
 
   std::mutex lock_;
-  post* first_ = nullptr;
-  post* last_ = nullptr;
-  bool closed_ = false;
-  std::atomic<bool> filled_{false};
-  std::atomic<rest> resting_{rest::awake};
+  atomic<std::uintptr_t> word_{awake_word};
+  atomic<unsigned> wakers_{0};  // threads that are about to write to the wake descriptor
+  post nudge_;                  // of a signal handler
+  std::atomic<bool> is_nudged_{false};
   std::thread::id thread_ = std::this_thread::get_id();
   const pid_t number_of_thread_ = ::gettid();
   int wake_descriptor_ = -1;

@@ -31,9 +31,9 @@ std::chrono::nanoseconds computed_by(pid_t thread) noexcept {
 std::optional<progress> progress_of(const thread_state& thread) noexcept {
   const auto addresses = thread.progress();
   mailbox* mail = nullptr;
-  std::uint8_t rest = 0;
+  std::uintptr_t word = 0;
   if (!peek(addresses.mail, mail) || mail == nullptr) return std::nullopt;
-  if (!peek(mail->rest_address(), rest) || rest != 0) return std::nullopt;
+  if (!peek(mail->word_address(), word) || mailbox::rests(word)) return std::nullopt;
   progress result;
   int held_back = 0;
   const bool whole = peek(addresses.runner, result.fiber) &&
