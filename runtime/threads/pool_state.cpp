@@ -205,8 +205,9 @@ bool steal(worker_load& thief, worker_load& victim, job_inbox& inbox, stolen_job
 
 }  // namespace
 
-/// No job is left behind while its worker is busy and another one rests: that one rests before it
-/// looks at `arrivals`, and the giver looks at `sleepers` after the job is in its place.
+/// No job is left behind while its worker is busy and another one rests: that one changes
+/// `sleepers` before it looks at the queues, and the giver changes it after the job is in its
+/// place. So one of them sees what the other has done before.
 observed_queue pool_state::steal_into(worker_load& thief, stolen_jobs& loot,
                                       const observed_queue& last,
                                       clock::time_point present) noexcept {
@@ -233,7 +234,7 @@ observed_queue pool_state::steal_into(worker_load& thief, stolen_jobs& loot,
 }
 
 void pool_state::rouse_another(const worker_load& busy) noexcept {
-  if (sleepers.load() == 0) return;
+  if (sleepers.fetch_add(0) == 0) return;
   for (std::size_t i = 0; i < count; ++i) {
     const worker_load& worker = loads[i];
     if (&worker == &busy || !worker.dry.load(std::memory_order_relaxed)) continue;

@@ -42,7 +42,7 @@ bool is_found(limits most, Model model, const mutation& mistake) {
   if (child == 0) {
     ::signal(SIGSEGV, SIG_DFL);
     ::signal(SIGABRT, SIG_DFL);
-    ::alarm(60);
+    ::alarm(static_cast<unsigned>(testing::scaled(1'000, 60)));
     most.mistakes = {mistake};
     const report result = explore(most, model);
     std::printf("  %s: %s %zu executions\n", text_of(mistake).c_str(),

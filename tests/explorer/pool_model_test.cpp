@@ -60,6 +60,8 @@ TEST_CASE("thread_pool: a job behind a busy worker is run by one that rests", "[
     });
     all.run();
   };
-  check_model("three jobs, two workers", bounded_runtime(1), model,
-              {{kind::torn, "sharing.hpp:lock"}, {kind::relaxed, "sharing.hpp:unlock"}});
+  mutations mistakes{{kind::torn, "sharing.hpp:lock"}, {kind::relaxed, "sharing.hpp:unlock"}};
+  // Found after some 100,000 executions.
+  if (testing::scaled(1, 0) > 0) mistakes.push_back({kind::relaxed, "rouse_another"});
+  check_model("three jobs, two workers", bounded_runtime(0), model, mistakes);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The atomics of the protocols between threads: std::atomic, or in a build with -Dexplorer=true one
+// The atomics by which threads synchronize: std::atomic, or in a build with -Dexplorer=true one
 // that lets a controller choose the order of accesses and what a load returns (tests/explorer).
-// Settings, statistics, caches of memory and what signal handlers share are a std::atomic always.
+// What only signal handlers, statistics or forked children look at is a std::atomic in every build.
 #pragma once
 
 #include <atomic>
