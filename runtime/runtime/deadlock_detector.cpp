@@ -84,6 +84,7 @@ enum class other_threads : std::uint8_t { none, workers, others };
 
 other_threads other_threads_in_process() noexcept {
   const blocking_pool::standstill standstill;
+  const std::ptrdiff_t idle_before = idle_workers.load();
   thread_counts counts = count_threads();
   for (int i = 1; i < most_counts && !counts.whole; ++i) counts = count_threads();
   if (counts.threads == 0) return other_threads::others;
@@ -91,7 +92,9 @@ other_threads other_threads_in_process() noexcept {
       sanitizer::thread ? 2 : 1;  // ThreadSanitizer has a thread of its own
   const std::size_t accounted_threads = main_and_sanitizer + counts.workers + standstill.idle();
   const std::size_t strangers = counts.threads - std::min(counts.threads, accounted_threads);
-  if (std::cmp_less_equal(strangers, idle_workers.load())) return other_threads::none;
+  // A worker that has become idle since may have begun a thread that was not counted.
+  const std::ptrdiff_t idle_count = std::min(idle_before, idle_workers.load());
+  if (std::cmp_less_equal(strangers, idle_count)) return other_threads::none;
   return strangers <= worker_threads.load() ? other_threads::workers : other_threads::others;
 }
 

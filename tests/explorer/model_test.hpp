@@ -23,6 +23,7 @@ namespace explorer {
 inline limits bounded(std::size_t preemptions) {
   limits most;
   most.preemptions = testing::scaled(preemptions + 1, preemptions);
+  most.executions = testing::scaled(100'000'000, 1'000'000);
   return most;
 }
 

@@ -3,8 +3,8 @@
 // whether the thread sleeps, and a thread falls asleep only by exchanging a word without a post.
 #include "core/mail/mailbox.hpp"
 
-#include <sched.h>
 #include <sys/eventfd.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -40,9 +40,10 @@ mailbox::mailbox() : mailbox(unopened{}) {
 }
 
 void mailbox::open() {
-  wake_descriptor_ = faults::call("eventfd", ::eventfd, 0, EFD_CLOEXEC | EFD_NONBLOCK);
-  if (wake_descriptor_ < 0) throw_errno(errno, "eventfd");
-  if (filled()) wake();  // the thread that filled it found no descriptor to write to
+  const int fresh = faults::call("eventfd", ::eventfd, 0, EFD_CLOEXEC | EFD_NONBLOCK);
+  if (fresh < 0) throw_errno(errno, "eventfd");
+  wake_descriptor_.store(fresh);
+  wake();  // a thread that has ended a sleep may have found no descriptor to write to
 }
 
 mailbox::~mailbox() {
@@ -50,7 +51,7 @@ mailbox::~mailbox() {
     const std::lock_guard guard(registry::get().lock);
     unlink();
   }
-  if (wake_descriptor_ >= 0) ::close(wake_descriptor_);
+  if (wake_descriptor() >= 0) ::close(wake_descriptor());
 }
 
 void mailbox::for_each(const std::function<void(mailbox&)>& f) {
@@ -86,7 +87,7 @@ void mailbox::abandon_all() noexcept {
        box = mailboxes.members.next(*box)) {
     box->word_.store(closed_word);
     box->wakers_.store(0);
-    ::close(std::exchange(box->wake_descriptor_, -1));
+    ::close(box->wake_descriptor_.exchange(-1));
   }
   unlock_all();
 }
@@ -98,7 +99,7 @@ bool mailbox::replace(std::uintptr_t& seen, std::uintptr_t next) noexcept {
   const bool was_idle = seen == idle;
   if (was_idle) idle_workers.fetch_sub(1);
   if (word_.compare_exchange_strong(seen, next, std::memory_order_acq_rel,
-                                    std::memory_order_relaxed)) {
+                                    std::memory_order_acquire)) {
     return true;
   }
   if (was_idle) idle_workers.fetch_add(1);
@@ -106,9 +107,10 @@ bool mailbox::replace(std::uintptr_t& seen, std::uintptr_t next) noexcept {
 }
 
 /// The thread may end as soon as the item is posted, unless the caller is still one of its wakers.
+/// If it has ended, what it has done before happened before this returns.
 mailbox::reception mailbox::push_and_wake(post& item) noexcept {
   race_point();
-  std::uintptr_t seen = word_.load(std::memory_order_relaxed);
+  std::uintptr_t seen = word_.load(std::memory_order_acquire);
   while (seen != closed_word) {
     const bool rested = rests(seen);
     const bool slept = rested && seen != looking;
@@ -127,9 +129,9 @@ bool mailbox::nudge() noexcept {
 }
 
 void mailbox::wake() noexcept {
-  if (wake_descriptor_ < 0) return;  // its thread looks by itself
+  if (wake_descriptor() < 0) return;  // its thread looks by itself
   const std::uint64_t value = 1;
-  [[maybe_unused]] const ssize_t bytes_written = ::write(wake_descriptor_, &value, sizeof value);
+  [[maybe_unused]] const ssize_t bytes_written = ::write(wake_descriptor(), &value, sizeof value);
 }
 
 post* mailbox::take() noexcept {
@@ -149,11 +151,13 @@ post* mailbox::take() noexcept {
   return oldest;
 }
 
+/// The thread may rest already: in a foreign loop, or in a poll of a poll.
 /// Returns: false if there is a post.
 bool mailbox::announce(std::uintptr_t rest) noexcept {
   std::uintptr_t seen = awake_word;
   return word_.compare_exchange_strong(seen, rest, std::memory_order_release,
-                                       std::memory_order_relaxed);
+                                       std::memory_order_relaxed) ||
+         (rests(seen) && replace(seen, rest));
 }
 
 bool mailbox::announce_sleep(bool is_idle) noexcept {
@@ -169,10 +173,17 @@ void mailbox::end_own_rest(std::uintptr_t seen) noexcept {
 }
 
 bool mailbox::close() noexcept {
-  const std::lock_guard guard(lock_);
-  std::uintptr_t seen = awake_word;
-  if (!word_.compare_exchange_strong(seen, closed_word)) return false;
-  while (wakers_.load(std::memory_order_acquire) != 0) ::sched_yield();
+  {
+    const std::lock_guard guard(lock_);
+    std::uintptr_t seen = awake_word;
+    if (!word_.compare_exchange_strong(seen, closed_word) &&
+        !(rests(seen) && replace(seen, closed_word))) {
+      return false;
+    }
+  }
+  // A waker may have a lower priority than this thread, and need its processor.
+  constexpr timespec nap{0, 50'000};
+  while (wakers_.load(std::memory_order_acquire) != 0) ::nanosleep(&nap, nullptr);
   return true;
 }
 

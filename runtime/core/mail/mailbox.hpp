@@ -66,7 +66,7 @@ class mailbox : public tagged_link<struct mailboxes_tag> {
   /// Has the thread look at its inbox, and ends its sleep. For a signal handler that runs on it.
   /// Returns: whether it sleeps, or is about to.
   bool nudge() noexcept;
-  int wake_descriptor() const noexcept { return wake_descriptor_; }
+  int wake_descriptor() const noexcept { return wake_descriptor_.load(std::memory_order_relaxed); }
   /// Throws: as the constructor.
   void open();
   /// Returns: false, and stays open, if there are posts.
@@ -119,7 +119,7 @@ class mailbox : public tagged_link<struct mailboxes_tag> {
   std::atomic<bool> is_nudged_{false};
   std::thread::id thread_ = std::this_thread::get_id();
   const pid_t number_of_thread_ = ::gettid();
-  int wake_descriptor_ = -1;
+  std::atomic<int> wake_descriptor_{-1};  // others read it once they have ended a sleep
 };
 
 }}}  // namespace motet::MOTET_ABI::detail

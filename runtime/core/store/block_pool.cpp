@@ -76,8 +76,10 @@ static_assert(block_slab::remote + block_slab::remote_size * block_slab::blocks 
               block_slab::size);
 
 void block_pool::retire() noexcept {
+  // Other threads may have given blocks back already; the last one must not unmap a slab before it
+  // is out of the list.
   for (slab* entry = slabs_; entry != nullptr; entry = entry->next)
-    entry->blocks_in_use = entry->first_fresh;
+    entry->blocks_in_use.fetch_add(entry->first_fresh + 1);
   while (unused_block* free_block = free_) {
     sanitizer::unpoison(free_block, sizeof *free_block);
     free_ = free_block->next;
@@ -85,7 +87,7 @@ void block_pool::retire() noexcept {
   }
   while (slab* entry = slabs_) {
     slabs_ = entry->next;
-    if (entry->blocks_in_use == 0) unmap(*entry);
+    if (--entry->blocks_in_use == 0) unmap(*entry);
   }
 }
 
