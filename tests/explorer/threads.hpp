@@ -73,20 +73,17 @@ class threads {
   /// first step happens when it is begun.
   void run() {
     std::size_t begun = 1;
+    std::size_t current = 0;
     while (!failed()) {
-      const std::size_t previous = std::exchange(running_, 0);
       while (begun < count_) resume(begun++);  // to its first step
-      running_ = previous;
       thread_set enabled = enabled_threads();
       if (enabled == 0 && let_time_pass()) enabled = enabled_threads();
       if (enabled == 0) break;
-      running_ = choices_.choose_thread(enabled, running_, next_);
+      current = choices_.choose_thread(enabled, current, next_);
       if (!choices_.is_repeated()) give_up("the model is not deterministic: its prefix differs");
       if (steps_++ == most_.steps) give_up("more steps than an execution may have");
-      if (failed()) break;
-      resume(running_);
+      if (!failed()) resume(current);
     }
-    running_ = 0;
     for (std::size_t i = 1; i < count_ && !failed(); ++i) {
       if (!members_[i].over && !members_[i].daemon)
         fail("a deadlock: thread " + std::to_string(i) + " waits for ever");
@@ -240,6 +237,7 @@ class threads {
     members_[number].locals.save();
     members_[0].locals.restore();
 #endif
+    running_ = 0;
   }
   void yield() { motet::detail::switch_context(members_[running_].place, members_[0].place); }
 
