@@ -42,7 +42,7 @@ class accesses : public controller {
         mistakes_(most.mistakes),
         checks_destruction_(most.checks_destruction) {}
 
-  void fail(std::string message) { threads_.fail(std::move(message)); }
+  void fail(const char* message) { threads_.fail(message); }
   bool failed() const { return threads_.failed(); }
   bool is_inconclusive() const { return threads_.is_inconclusive(); }
   const std::string& failure() const { return threads_.failure(); }

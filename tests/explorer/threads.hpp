@@ -85,21 +85,21 @@ class threads {
       if (!failed()) resume(current);
     }
     for (std::size_t i = 1; i < count_ && !failed(); ++i) {
-      if (!members_[i].over && !members_[i].daemon)
-        fail("a deadlock: thread " + std::to_string(i) + " waits for ever");
+      if (members_[i].over || members_[i].daemon) continue;
+      fail(("a deadlock: thread " + std::to_string(i) + " waits for ever").c_str());
     }
     if (failed()) motet::detail::load_context(outside_);
   }
 
   /// Ends the execution: a thread does not go on from here.
-  void fail(std::string message) {
-    if (failure_.empty()) failure_ = std::move(message);
+  void fail(const char* message) {
+    if (failure_.empty()) failure_ = message;
     if (!alone()) yield();
   }
   /// The same, where the explorer and not the program is at fault.
-  void give_up(std::string message) {
+  void give_up(const char* message) {
     is_inconclusive_ = is_inconclusive_ || !failed();
-    fail(std::move(message));
+    fail(message);
   }
   bool failed() const { return !failure_.empty(); }
   bool is_inconclusive() const { return is_inconclusive_; }

@@ -77,8 +77,7 @@ class world final : public accesses {
   void unlock(const void* mutex) {
     threads_.before({action::other, mutex, false});
     lock_state& state = locks_[mutex];
-    if (!state.held)
-      fail("a mutex that nobody holds is unlocked by thread " + std::to_string(number()));
+    if (!state.held) fail("a mutex that nobody holds is unlocked");
     history_.release(number(), state.released);
     state.held = false;
     threads_.wake(mutex);

@@ -172,14 +172,15 @@ void mailbox::end_own_rest(std::uintptr_t seen) noexcept {
   static_cast<void>(replace(seen, awake_word));
 }
 
+/// A nudge alone is no post: signals may come more often than a thread can close its mailbox.
 bool mailbox::close() noexcept {
   {
     const std::lock_guard guard(lock_);
-    std::uintptr_t seen = awake_word;
-    if (!word_.compare_exchange_strong(seen, closed_word) &&
-        !(rests(seen) && replace(seen, closed_word))) {
-      return false;
-    }
+    std::uintptr_t seen = word_.load(std::memory_order_relaxed);
+    const bool is_nudged = seen == reinterpret_cast<std::uintptr_t>(&nudge_);
+    const bool is_empty =
+        seen == awake_word || rests(seen) || (is_nudged && nudge_.next == nullptr);
+    if (!is_empty || !replace(seen, closed_word)) return false;
   }
   // A waker may have a lower priority than this thread, and need its processor.
   constexpr timespec nap{0, 50'000};
