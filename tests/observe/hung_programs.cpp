@@ -257,7 +257,7 @@ void comings_and_goings() {
   // With a sanitizer a stack takes so long that a flood of signals would leave no time for the
   // rest: ThreadSanitizer needs milliseconds for the names of one.
   constexpr std::chrono::milliseconds pause = testing::under_tsan   ? 20ms
-                                              : testing::under_asan ? 1ms
+                                              : testing::under_asan ? 5ms
                                                                     : 0ms;
   const std::size_t rounds = testing::scaled(50, 20);
   std::atomic<int> living{3};
