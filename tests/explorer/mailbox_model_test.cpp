@@ -201,6 +201,7 @@ TEST_CASE("mailbox::close() waits for threads that still wake its thread", "[exp
     all.run();
     check(taken == 1 && refused == 0, "a letter was lost");
   };
-  check_model("a post to a thread that then ends", {}, model,
-              {{kind::blind, "close"}, {kind::torn, "announce"}, {kind::relaxed, "push_and_wake"}});
+  check_model(
+      "a post to a thread that then ends", {}, model,
+      {{kind::blind, "close"}, {kind::torn, "announce"}, {kind::relaxed, "replace_and_wake"}});
 }

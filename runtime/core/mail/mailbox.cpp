@@ -11,7 +11,6 @@
 #include <cstdint>
 #include <motet/base/errors.hpp>
 #include <motet/detail/base/race_point.hpp>
-#include <utility>
 
 #include "base/faults.hpp"
 #include "platform/cores.hpp"
@@ -106,19 +105,26 @@ bool mailbox::replace(std::uintptr_t& seen, std::uintptr_t next) noexcept {
   return false;
 }
 
-/// The thread may end as soon as the item is posted, unless the caller is still one of its wakers.
-/// If it has ended, what it has done before happened before this returns.
+/// The same for a thread that sleeps, which is woken. It may end as soon as the word has changed,
+/// but not while this is one of its wakers.
+bool mailbox::replace_and_wake(std::uintptr_t& seen, std::uintptr_t next) noexcept {
+  wakers_.fetch_add(1, std::memory_order_relaxed);
+  const bool replaced = replace(seen, next);
+  if (replaced) wake();
+  wakers_.fetch_sub(1, std::memory_order_release);
+  return replaced;
+}
+
+/// If the thread has ended, what it has done before happened before this returns.
 mailbox::reception mailbox::push_and_wake(post& item) noexcept {
   race_point();
+  const auto next = reinterpret_cast<std::uintptr_t>(&item);
   std::uintptr_t seen = word_.load(std::memory_order_acquire);
   while (seen != closed_word) {
     const bool rested = rests(seen);
     const bool slept = rested && seen != looking;
     item.next = rested ? nullptr : reinterpret_cast<post*>(seen);
-    if (slept) wakers_.fetch_add(1, std::memory_order_relaxed);
-    const bool posted = replace(seen, reinterpret_cast<std::uintptr_t>(&item));
-    if (posted && slept) wake();
-    if (slept) wakers_.fetch_sub(1, std::memory_order_release);
+    const bool posted = slept ? replace_and_wake(seen, next) : replace(seen, next);
     if (posted) return rested ? reception::ended_rest : reception::accepted;
   }
   return reception::refused;

@@ -108,6 +108,7 @@ class mailbox : public tagged_link<struct mailboxes_tag> {
 
   reception push_and_wake(post& item) noexcept;
   bool replace(std::uintptr_t& seen, std::uintptr_t next) noexcept;
+  bool replace_and_wake(std::uintptr_t& seen, std::uintptr_t next) noexcept;
   bool announce(std::uintptr_t rest) noexcept;
   void end_own_rest(std::uintptr_t seen) noexcept;
   void wake() noexcept;
