@@ -66,9 +66,8 @@ class accesses : public controller {
     order = order_of(order, where);
     const std::size_t location = step(action::load, source, order);
     const std::size_t newest = history_.newest(location);
-    const std::size_t oldest =
-        threads_.takes_newest() ? newest : history_.oldest(number(), location, order);
-    return read(location, newest - threads_.choose(newest - oldest + 1), order, where);
+    const std::size_t count = newest - oldest(location, order) + 1;
+    return read(location, newest - threads_.choose(count), order, where);
   }
   void store(const cell& target, bits value, std::memory_order order, const site& where) override {
     order = order_of(order, where);
@@ -173,12 +172,16 @@ class accesses : public controller {
     if (is_new) place->second = {new_location(target), {}, true};
     return place->second;
   }
+  /// Returns: the oldest store that a load may read now.
+  std::size_t oldest(std::size_t location, std::memory_order order) const {
+    return threads_.takes_newest() ? history_.newest(location)
+                                   : history_.oldest(number(), location, order);
+  }
   std::size_t choose_for_exchange(std::size_t location, bits expected, std::memory_order failure) {
     const std::size_t newest = history_.newest(location);
-    std::size_t oldest = newest;
-    if (!threads_.takes_newest()) oldest = history_.oldest(number(), location, failure);
+    const std::size_t first = oldest(location, failure);
     std::vector<std::size_t> options;
-    for (std::size_t index = newest + 1; index-- > oldest;) {
+    for (std::size_t index = newest + 1; index-- > first;) {
       const bool equal = history_.value(location, index) == expected;
       if (index == newest || !equal) options.push_back(index);
     }
@@ -190,10 +193,6 @@ class accesses : public controller {
         return old + operand;
       case change::subtract:
         return old - operand;
-      case change::bit_or:
-        return old | operand;
-      case change::bit_and:
-        return old & operand;
       case change::exchange:
         break;
     }

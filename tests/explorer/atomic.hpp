@@ -10,15 +10,12 @@
 
 namespace explorer {
 
-/// As std::atomic, of at most eight bytes. A weak exchange never fails spuriously.
+/// As std::atomic, of at most eight bytes, as far as the library and the models use it.
 template <typename T>
 class atomic {
   static_assert(std::is_trivially_copyable_v<T> && sizeof(T) <= sizeof(bits));
 
  public:
-  using value_type = T;
-  static constexpr bool is_always_lock_free = std::atomic<T>::is_always_lock_free;
-
   constexpr atomic() noexcept : atomic(T()) {}
   // NOLINTNEXTLINE(google-explicit-constructor): as std::atomic
   constexpr atomic(T value) noexcept : value_(value) {
@@ -64,16 +61,6 @@ class atomic {
                                site where = {}) noexcept {
     return compare_exchange_strong(expected, value, order, failure_of(order), where);
   }
-  bool compare_exchange_weak(T& expected, T value, std::memory_order success,
-                             std::memory_order failure, site where = {}) noexcept {
-    return compare_exchange_strong(expected, value, success, failure, where);
-  }
-  bool compare_exchange_weak(T& expected, T value,
-                             std::memory_order order = std::memory_order_seq_cst,
-                             site where = {}) noexcept {
-    return compare_exchange_strong(expected, value, order, where);
-  }
-
   T fetch_add(T value, std::memory_order order = std::memory_order_seq_cst,
               site where = {}) noexcept {
     if (current_controller == nullptr) return value_.fetch_add(value, order);
@@ -83,16 +70,6 @@ class atomic {
               site where = {}) noexcept {
     if (current_controller == nullptr) return value_.fetch_sub(value, order);
     return update(change::subtract, value, order, where);
-  }
-  T fetch_or(T value, std::memory_order order = std::memory_order_seq_cst,
-             site where = {}) noexcept {
-    if (current_controller == nullptr) return value_.fetch_or(value, order);
-    return update(change::bit_or, value, order, where);
-  }
-  T fetch_and(T value, std::memory_order order = std::memory_order_seq_cst,
-              site where = {}) noexcept {
-    if (current_controller == nullptr) return value_.fetch_and(value, order);
-    return update(change::bit_and, value, order, where);
   }
 
   // NOLINTNEXTLINE(google-explicit-constructor): as std::atomic

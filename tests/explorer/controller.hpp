@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What decides about each access to an explorer::atomic. The library is built upon these atomics
-// with -Dexplorer=true; it includes this header and atomic.hpp, and nothing else of the explorer.
+// What decides each access to an explorer::atomic. With -Dexplorer=true the library is built on
+// these atomics; it includes this header and atomic.hpp, and nothing else of the explorer.
 #pragma once
 
 #include <atomic>
@@ -51,7 +51,7 @@ struct site {
   unsigned line;
 };
 
-enum class change : std::uint8_t { exchange, add, subtract, bit_or, bit_and };
+enum class change : std::uint8_t { exchange, add, subtract };
 
 class controller {
  public:

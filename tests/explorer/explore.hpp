@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Runs a model in every order of its steps and with every store that a load may read, up to limits.
-// A model is a function
-// that makes atomics and other state, adds threads, runs them, and checks what they have done.
+// A model is a function that makes atomics and other state, adds threads, runs them, and checks
+// what they have done.
 #pragma once
 
 #include <cstddef>

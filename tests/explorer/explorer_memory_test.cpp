@@ -11,13 +11,9 @@
 #include "explorer/explore.hpp"
 
 using namespace explorer;
+using enum std::memory_order;
 
 namespace {
-
-constexpr auto relaxed = std::memory_order_relaxed;
-constexpr auto acquire = std::memory_order_acquire;
-constexpr auto release = std::memory_order_release;
-constexpr auto sequential = std::memory_order_seq_cst;
 
 using outcomes = std::set<std::pair<int, int>>;
 
@@ -30,12 +26,12 @@ outcomes store_buffering(std::memory_order store, std::memory_order load, bool w
     std::pair<int, int> loaded;
     all.add_thread([&] {
       x.store(1, store);
-      if (with_fence) fence(sequential);
+      if (with_fence) fence(seq_cst);
       loaded.first = y.load(load);
     });
     all.add_thread([&] {
       y.store(1, store);
-      if (with_fence) fence(sequential);
+      if (with_fence) fence(seq_cst);
       loaded.second = x.load(load);
     });
     all.run();
@@ -93,8 +89,8 @@ bool disagreement(std::memory_order store, std::memory_order load) {
 TEST_CASE("atomic::load() may miss another thread's store unless all is seq_cst", "[explorer]") {
   CHECK(store_buffering(relaxed, relaxed, false).contains({0, 0}));
   CHECK(store_buffering(release, acquire, false).contains({0, 0}));
-  CHECK(store_buffering(sequential, acquire, false).contains({0, 0}));
-  CHECK(store_buffering(sequential, sequential, false) == outcomes{{0, 1}, {1, 0}, {1, 1}});
+  CHECK(store_buffering(seq_cst, acquire, false).contains({0, 0}));
+  CHECK(store_buffering(seq_cst, seq_cst, false) == outcomes{{0, 1}, {1, 0}, {1, 1}});
 }
 
 TEST_CASE("fence() between a store and a load shows one of two threads the other's store",
@@ -113,7 +109,7 @@ TEST_CASE("atomic::store() with release publishes what came before it", "[explor
 TEST_CASE("atomic::load() shows all threads one order of stores only if all is seq_cst",
           "[explorer]") {
   CHECK(disagreement(release, acquire));
-  CHECK_FALSE(disagreement(sequential, sequential));
+  CHECK_FALSE(disagreement(seq_cst, seq_cst));
 }
 
 TEST_CASE("atomic::load() never goes back to an older store", "[explorer]") {

@@ -14,13 +14,9 @@
 #include "support.hpp"
 
 using namespace explorer;
+using enum std::memory_order;
 
 namespace {
-
-constexpr auto relaxed = std::memory_order_relaxed;
-constexpr auto acquire = std::memory_order_acquire;
-constexpr auto release = std::memory_order_release;
-constexpr auto sequential = std::memory_order_seq_cst;
 
 /// A step of a random program.
 struct instruction {
@@ -31,7 +27,7 @@ struct instruction {
 using program = std::array<std::vector<instruction>, 3>;
 
 program random_program(std::mt19937& random) {
-  constexpr std::array orders{relaxed, release, sequential};
+  constexpr std::array orders{relaxed, release, seq_cst};
   program result;
   for (auto& thread : result) {
     for (int i = 0; i < 3; ++i) {

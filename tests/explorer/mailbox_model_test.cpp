@@ -17,8 +17,6 @@ using motet::detail::post;
 
 namespace {
 
-using kind = mutation::kind;
-
 struct letter : post {
   plain<int> text{0};
   atomic<bool> was_read{false};
@@ -186,10 +184,9 @@ TEST_CASE("mailbox::push() to a thread that has ended shows what it has done", "
 TEST_CASE("mailbox::close() waits for threads that still wake its thread", "[explorer]") {
   const auto model = [](world& all) {
     auto* box = new mailbox;
-    std::array<letter, 2> letters;
+    letter item;
     std::size_t taken = 0;
-    std::size_t refused = 0;
-    all.add_thread([&] { write_and_push(letters[0], *box); });
+    all.add_thread([&] { write_and_push(item, *box); });
     all.add_thread([&] {
       while (taken == 0) {
         sleep_unless_filled(*box, false);
@@ -199,7 +196,7 @@ TEST_CASE("mailbox::close() waits for threads that still wake its thread", "[exp
       mailbox::dispose(box);
     });
     all.run();
-    check(taken == 1 && refused == 0, "a letter was lost");
+    check(taken == 1, "a letter was lost");
   };
   check_model(
       "a post to a thread that then ends", {}, model,

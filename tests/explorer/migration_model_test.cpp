@@ -9,12 +9,6 @@
 
 using namespace explorer;
 
-namespace {
-
-using kind = mutation::kind;
-
-}  // namespace
-
 TEST_CASE("teleport(): a traveller that is cancelled on its way goes on in one place",
           "[explorer]") {
   const auto model = [](world& all) {

@@ -19,6 +19,8 @@
 
 namespace explorer {
 
+using kind = mutation::kind;
+
 /// For models of many steps: one preemption more when tests run in full.
 inline limits bounded(std::size_t preemptions) {
   limits most;
@@ -28,9 +30,9 @@ inline limits bounded(std::size_t preemptions) {
 }
 
 inline std::string text_of(const mutation& mistake) {
-  const char* how = mistake.what == mutation::kind::relaxed ? "relaxed order in "
-                    : mistake.what == mutation::kind::blind ? "no check in "
-                                                            : "a load and a store in ";
+  const char* how = mistake.what == kind::relaxed ? "relaxed order in "
+                    : mistake.what == kind::blind ? "no check in "
+                                                  : "a load and a store in ";
   return how + std::string(mistake.place) + "()";
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // A call on an offload thread whose caller is interrupted: threads/offload.cpp.
-#include <memory>
+#include <exception>
 #include <motet/motet.hpp>
 
 #include "explorer/explore.hpp"
@@ -11,8 +11,6 @@
 using namespace explorer;
 
 namespace {
-
-using kind = mutation::kind;
 
 struct interruption : std::exception {};
 

@@ -9,12 +9,6 @@
 
 using namespace explorer;
 
-namespace {
-
-using kind = mutation::kind;
-
-}  // namespace
-
 TEST_CASE("thread_pool: a job that is given to a resting worker is run", "[explorer]") {
   const auto model = [](world& all) {
     plain<int> result(0);

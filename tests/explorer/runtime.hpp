@@ -53,10 +53,10 @@ inline motet::options still_options() {
   return result;
 }
 
-/// For models with runtimes; in full, with one preemption more.
+/// For models with runtimes: one stale load more than preemptions.
 inline limits bounded_runtime(std::size_t preemptions) {
   limits most = bounded(preemptions);
-  most.stale_loads = preemptions + 1;
+  most.stale_loads = *most.preemptions + 1;
   most.checks_destruction = false;
   return most;
 }

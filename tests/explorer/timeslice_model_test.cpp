@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // How a timeslice_lock is handed from thread to thread: sync/timeslice_lock.cpp.
 #include <chrono>
-#include <cstddef>
 #include <motet/sync/timeslice_lock.hpp>
 #include <string>
 
@@ -9,12 +8,6 @@
 #include "explorer/model_test.hpp"
 
 using namespace explorer;
-
-namespace {
-
-using kind = mutation::kind;
-
-}  // namespace
 
 TEST_CASE("timeslice_lock::unlock() hands the lock and the guarded state on", "[explorer]") {
   const auto model = [](world& all) {

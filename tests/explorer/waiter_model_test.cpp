@@ -21,15 +21,14 @@ using motet::detail::wake_reason;
 
 namespace {
 
-using kind = mutation::kind;
 using item = plain<int>;
 
 /// A primitive that hands an item to one waiter.
-struct counter {
+struct hand_over {
   shared_policy sharing;
   wait_list waiters;
 
-  ~counter() { waiters.detach_all(sharing); }
+  ~hand_over() { waiters.detach_all(sharing); }
 
   void enter(wait_node& node) {
     const std::lock_guard lock(sharing);
@@ -51,7 +50,7 @@ struct counter {
 enum class outcome { given, interrupted, destroyed };
 
 /// A wait that is interrupted at some time, unless something else ends it first.
-outcome wait_interrupted(counter& primitive, single_wait& node) {
+outcome wait_interrupted(hand_over& primitive, single_wait& node) {
   if (node.lone_waiter.wait.claim(wake_reason::interrupted)) {
     motet::detail::leave(primitive.sharing, node, [] {});
     return outcome::interrupted;
@@ -66,7 +65,7 @@ outcome wait_interrupted(counter& primitive, single_wait& node) {
 
 TEST_CASE("waiter::choose() and an interruption: one of them ends the wait", "[explorer]") {
   const auto model = [](world& all) {
-    counter primitive;
+    hand_over primitive;
     outcome end = outcome::destroyed;
     std::array<bool, 2> gave{};
     {
@@ -95,7 +94,7 @@ TEST_CASE("waiter::choose() and an interruption: one of them ends the wait", "[e
 
 TEST_CASE("wait_list::detach_all() and an interrupted waiter leave nothing behind", "[explorer]") {
   const auto model = [](world& all) {
-    std::optional<counter> primitive(std::in_place);
+    std::optional<hand_over> primitive(std::in_place);
     std::optional<single_wait> node(std::in_place, "a wait", nullptr, nullptr, true);
     primitive->enter(*node);
     all.add_thread([&] {
@@ -116,7 +115,7 @@ TEST_CASE("wait_list::detach_all() and an interrupted waiter leave nothing behin
 
 TEST_CASE("wait_list::choose() passes an interrupted waiter whose node it detaches", "[explorer]") {
   const auto model = [](world& all) {
-    counter primitive;
+    hand_over primitive;
     std::array<item, 2> storage;
     std::array<std::optional<single_wait>, 2> nodes;
     outcome end = outcome::destroyed;
