@@ -115,7 +115,7 @@ bool mailbox::replace_and_wake(std::uintptr_t& seen, std::uintptr_t next) noexce
   return replaced;
 }
 
-/// If the thread has ended, what it has done before happened before this returns.
+/// A refusal synchronizes with the end of the thread.
 mailbox::reception mailbox::push_and_wake(post& item) noexcept {
   race_point();
   const auto next = reinterpret_cast<std::uintptr_t>(&item);
