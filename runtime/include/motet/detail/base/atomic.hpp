@@ -14,11 +14,9 @@
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 #if defined(MOTET_EXPLORED)
-template <typename T>
-using atomic = explorer::atomic<T>;
+using explorer::atomic;
 #else
-template <typename T>
-using atomic = std::atomic<T>;
+using std::atomic;
 #endif
 
 }}}  // namespace motet::MOTET_ABI::detail
