@@ -40,7 +40,8 @@ double ring_of(std::size_t contexts, std::size_t switches, ring_order order) {
   const double plain = bare_ring<Work>(contexts, order).per_switch(switches);
   if (contexts < few) return plain;
   return std::min({plain, bare_ring<Work, 4>(contexts, order).per_switch(switches),
-                   bare_ring<Work, 8>(contexts, order).per_switch(switches)});
+                   bare_ring<Work, 8>(contexts, order).per_switch(switches),
+                   bare_ring<Work, 16>(contexts, order).per_switch(switches)});
 }
 
 double ring(std::size_t contexts, std::size_t switches) {

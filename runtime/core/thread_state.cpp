@@ -51,7 +51,8 @@ thread_state::thread_state(const options& settings, std::unique_ptr<backend> ker
   try {
     kernel_->listen(mail_->wake_descriptor());
     reading_ = kernel_->now();
-    main_ = ::new (store.memory_for_block(time)) control_block(*this, *mail_, 1, number, reading_);
+    main_ = ::new (store.memory_for_block(*this, time))
+        control_block(*this, *mail_, 1, number, reading_);
   } catch (...) {
     mailbox::dispose(mail_);
     throw;

@@ -7,6 +7,7 @@
 #include <mutex>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "catch.hpp"
 #include "support.hpp"
@@ -87,6 +88,33 @@ TEST_CASE("switchpoint: a pipe is polled within two rounds of a long run queue",
     reader.await();
     CHECK(switches <= 2 * fibers + 4);
     busy.await_all();
+  });
+}
+
+TEST_CASE("switchpoint: 4,500 fibers take turns in one order until the last has ended",
+          "[fairness]") {
+  run([] {
+    constexpr std::size_t fibers = 4'500;
+    constexpr std::size_t rounds = 4;
+    std::vector<std::size_t> runs;
+    group all;
+    for (std::size_t i = 0; i < fibers; ++i) {
+      all.spin([&, i] {
+        // The first to be spun end first, so that the queue shrinks through every size.
+        for (std::size_t round = 0; round < rounds + i / 500; ++round) {
+          runs.push_back(i);
+          snooze();
+        }
+      });
+    }
+    all.await_all();
+    std::vector<std::size_t> expected;
+    for (std::size_t round = 0; round < rounds + fibers / 500; ++round) {
+      for (std::size_t i = 0; i < fibers; ++i) {
+        if (round < rounds + i / 500) expected.push_back(i);
+      }
+    }
+    CHECK(runs == expected);
   });
 }
 

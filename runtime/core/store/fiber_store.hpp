@@ -36,10 +36,11 @@ class fiber_store {
   /// Returns: the last number that a fiber or a scope here has had.
   std::uint64_t numbers_used() const noexcept { return std::max(next_id_, last_scope_); }
 
-  /// With the first use of a block comes room for the timers of its fibers.
+  /// With the first use of a block comes room for its fibers among the runnable ones of `thread`,
+  /// and for their timers in `time`.
   /// Throws: std::bad_alloc, stack_unavailable.
-  void* memory_for_block(timers& time) {
-    return blocks_.has_used() ? blocks_.take_used() : memory_for_new_block(time);
+  void* memory_for_block(thread_core& thread, timers& time) {
+    return blocks_.has_used() ? blocks_.take_used() : memory_for_new_block(thread, time);
   }
   void free(control_block& block) noexcept;
   /// Returns: the capacity for timers that the blocks need.
@@ -55,7 +56,7 @@ class fiber_store {
   }
 
  private:
-  [[gnu::noinline]] void* memory_for_new_block(timers& time);
+  [[gnu::noinline]] void* memory_for_new_block(thread_core& thread, timers& time);
 
   block_pool blocks_;
   std::uint64_t first_id_;

@@ -49,7 +49,7 @@ inline control_block& make_fiber(thread_state& thread, family& parents, const bo
                                  call_site site, std::size_t stack_size) {
   if (stack_size != thread.settings().stack_size) stack_pool::check_size(stack_size);
   fiber_store& store = thread.store;
-  void* storage = store.memory_for_block(thread.time);
+  void* storage = store.memory_for_block(thread, thread.time);
   constexpr int references = 2;  // of the handle, and of the thread until the fiber has ended
   control_block& block =
       *::new (storage) control_block(thread, thread.mail(), references, store.next_id(),

@@ -1,77 +1,130 @@
 // SPDX-License-Identifier: MIT
-// The runnable fibers of a thread, first in, first out. Linked in one direction, so that taking one
-// touches no other. The links are in the fibers, as `queued_behind`.
+// The runnable fibers of a thread, first in, first out. Few are linked in one direction, through
+// `queued_behind`, so that taking one touches no other. Many do not fit into the cache, and a chain
+// cannot be followed ahead of the front without waiting for memory at each link: so they are in a
+// ring of pointers.
 #pragma once
 
+#include <bit>
 #include <cstddef>
+#include <memory>
 #include <motet/detail/base/abi.hpp>
+#include <utility>
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 template <typename Fiber>
 class run_queue {
  public:
+  /// arrange() moves more than `many` to the ring; when fewer than `few` remain, they are linked.
+  static constexpr std::size_t many = 4'096;
+  static constexpr std::size_t few = 1'024;
+
   run_queue() = default;
   run_queue(const run_queue&) = delete;
   run_queue& operator=(const run_queue&) = delete;
 
-  bool empty() const noexcept { return first_ == nullptr; }
+  bool empty() const noexcept { return size_ == 0; }
   std::size_t size() const noexcept { return size_; }
-  Fiber* front() const noexcept { return first_; }
+  Fiber* front() const noexcept {
+    if (size_ == 0) return nullptr;
+    return in_ring() ? at(0) : first_;
+  }
 
+  /// In a ring, reserve() must have made room.
   void push_back(Fiber& fiber) noexcept {
-    fiber.queued_behind = nullptr;
+    if (in_ring()) [[unlikely]] {
+      ring_[(head_ + size_++) & mask_] = &fiber;
+      return;
+    }
     *end_ = &fiber;
     end_ = &fiber.queued_behind;
     ++size_;
   }
-
   /// The queue must not be empty.
-  Fiber& pop_front() noexcept {
+  Fiber& pop_front() noexcept { return in_ring() ? pop_from_ring() : pop_linked(); }
+  /// The same for a queue that is not in a ring.
+  Fiber& pop_linked() noexcept {
     Fiber& first = *first_;
     first_ = first.queued_behind;
-    if (first_ == nullptr) end_ = &first_;
-    --size_;
+    if (--size_ == 0) end_ = &first_;
     return first;
   }
 
-  /// Returns: the fiber a few places behind the front, or null. To stay that far behind it, this
-  /// must be called after each pop_front().
-  Fiber* look_ahead() noexcept {
-    if (ahead_ != nullptr) {
-      ahead_ = ahead_->queued_behind;
-    } else {
-      ahead_ = first_;
-      for (int i = 1; i < prefetch_distance && ahead_ != nullptr; ++i)
-        ahead_ = ahead_->queued_behind;
-    }
-    return ahead_;
+  bool in_ring() const noexcept { return ring_ != nullptr; }
+  /// In a ring, `places` behind the front, of which there must be more than that.
+  Fiber* at(std::size_t places) const noexcept { return ring_[(head_ + places) & mask_]; }
+  /// The queue must be in a ring, which is never empty.
+  Fiber& pop_from_ring() noexcept {
+    Fiber& first = *at(0);
+    ++head_;
+    if (--size_ < few) [[unlikely]]
+      move_to_links();
+    return first;
   }
-  /// Called when look_ahead() was not called after a pop_front().
-  void look_no_further() noexcept { ahead_ = nullptr; }
+
+  /// Makes room for `count` fibers in all.
+  /// Throws: std::bad_alloc; the queue is as before.
+  void reserve(std::size_t count) {
+    if (count > many && count > capacity_) [[unlikely]]
+      grow(std::bit_ceil(count));
+  }
+  /// Called now and then, because push_back() does not count.
+  void arrange() noexcept {
+    if (size_ > many && !in_ring()) [[unlikely]]
+      move_to_ring();
+  }
 
   void remove(Fiber& fiber) noexcept {
     for (std::size_t remaining = size_; remaining > 0; --remaining) {
       Fiber& next = pop_front();
       if (&next != &fiber) push_back(next);
     }
-    look_no_further();
   }
   /// In a forked child: empties the queue without touching the fibers.
   void abandon() noexcept {
-    first_ = ahead_ = nullptr;
+    ring_ = nullptr;
     end_ = &first_;
     size_ = 0;
   }
 
  private:
-  /// How many switches take as long as an access to memory.
-  static constexpr int prefetch_distance = 4;
+  [[gnu::noinline]] void grow(std::size_t capacity) {
+    auto memory = std::make_unique_for_overwrite<Fiber*[]>(capacity);
+    if (in_ring()) {
+      for (std::size_t i = 0; i < size_; ++i) memory[i] = at(i);
+      ring_ = memory.get();
+      head_ = 0;
+    }
+    memory_ = std::move(memory);
+    capacity_ = capacity;
+    mask_ = capacity - 1;
+  }
 
-  Fiber* first_ = nullptr;
-  Fiber** end_ = &first_;  // the link to which the next one is attached
+  [[gnu::noinline]] void move_to_ring() noexcept {
+    Fiber* fiber = first_;
+    for (std::size_t i = 0; i < size_; ++i) {
+      memory_[i] = fiber;
+      fiber = fiber->queued_behind;
+    }
+    ring_ = memory_.get();
+    head_ = 0;
+  }
+  [[gnu::noinline]] void move_to_links() noexcept {
+    const std::size_t count = std::exchange(size_, 0);
+    Fiber** const ring = std::exchange(ring_, nullptr);
+    end_ = &first_;
+    for (std::size_t i = 0; i < count; ++i) push_back(*ring[(head_ + i) & mask_]);
+  }
+
+  Fiber* first_ = nullptr;  // of a linked queue that is not empty
+  Fiber** end_ = &first_;   // the link to which the next one is attached
   std::size_t size_ = 0;
-  Fiber* ahead_ = nullptr;
+  Fiber** ring_ = nullptr;  // null: the fibers are linked
+  std::size_t head_ = 0;
+  std::size_t mask_ = 0;
+  std::size_t capacity_ = 0;  // a power of two, or none
+  std::unique_ptr<Fiber*[]> memory_;
 };
 
 }}}  // namespace motet::MOTET_ABI::detail

@@ -35,6 +35,9 @@ struct thread_core {
   clock::time_point reading() const noexcept { return reading_; }
   bool any_runnable() const noexcept { return !queue_.empty(); }
   std::size_t runnable() const noexcept { return queue_.size(); }
+  /// Makes room for `count` runnable fibers.
+  /// Throws: std::bad_alloc.
+  void reserve_runnable(std::size_t count) { queue_.reserve(count); }
   std::size_t living() const noexcept { return living_count_; }  // spun fibers that are not dead
   const control_block* first_runnable() const noexcept { return queue_.front(); }
   /// Returns: the number of switches until the inbox is polled.
@@ -112,6 +115,7 @@ struct thread_core {
     fibers_.push_back(fiber);
     ++living_count_;
     make_runnable(fiber);
+    queue_.arrange();
   }
   /// Removes an ended fiber from this thread's.
   void forget(control_block& fiber) noexcept {
@@ -137,6 +141,7 @@ struct thread_core {
   [[gnu::noinline]] void tick() noexcept;
   [[gnu::noinline]] void snooze_alone() noexcept;
   [[gnu::noinline]] void wait_for_work() noexcept;
+  [[gnu::noinline]] control_block& pop_of_many() noexcept;
   [[gnu::noinline]] void give_back_retired_stack_now() noexcept;
   [[gnu::noinline]] void give_stack(control_block& fresh) noexcept;
   [[gnu::noinline]] void exchange_exceptions(control_block& next, control_block& previous) noexcept;
@@ -165,10 +170,6 @@ struct thread_core {
 
   static constexpr int calls_between_looks = 256;
 
-  /// With at least this many fibers left in the queue, memory is fetched ahead.
-  static constexpr std::size_t most_in_cache = 16'384;
-  static constexpr std::size_t lines_of_a_stack = 2;  // that a fiber touches soon after a switch
-
   control_block* runner_ = nullptr;
   run_queue<control_block> queue_;
   int until_look_ = 1;
@@ -196,7 +197,7 @@ struct thread_core {
   void count_switch() noexcept;
   control_block& next_runnable() noexcept;
   control_block& take_first() noexcept;
-  void prefetch() noexcept;
+  control_block& pop_first() noexcept;
   void switch_to(control_block& next, control_block& previous) noexcept;
   void install(control_block& next, control_block& previous) noexcept;
 };
@@ -237,7 +238,7 @@ inline void thread_core::enqueue(control_block& fiber) noexcept {
   control_block& fiber = *runner_;
   enqueue(fiber);
   count_switch();
-  if (queue_.front() == &fiber) [[unlikely]] {
+  if (queue_.size() == 1) [[unlikely]] {
     snooze_alone();
   } else {
     switch_to(take_first(), fiber);
@@ -257,24 +258,16 @@ inline void thread_core::enqueue(control_block& fiber) noexcept {
   return take_first();
 }
 
-[[gnu::always_inline]] inline control_block& thread_core::take_first() noexcept {
-  control_block& next = queue_.pop_front();
-  if (queue_.size() >= most_in_cache) [[unlikely]]
-    prefetch();
-  next.state.store(fiber_state::running, std::memory_order_relaxed);
-  return next;
+[[gnu::always_inline]] inline control_block& thread_core::pop_first() noexcept {
+  if (queue_.in_ring()) [[unlikely]]
+    return pop_of_many();
+  return queue_.pop_linked();
 }
 
-/// With many fibers, the next ones are not in the cache. So this prefetches the stack of a fiber a
-/// few places behind in the queue, and the control block of the one after it.
-inline void thread_core::prefetch() noexcept {
-  if (queue_.size() == most_in_cache) return queue_.look_no_further();  // the queue is draining
-  const control_block* soon = queue_.look_ahead();
-  if (soon == nullptr) return;
-  const auto* stack = static_cast<const std::byte*>(soon->resume_context.stack_pointer);
-  for (std::size_t line = 0; stack != nullptr && line < lines_of_a_stack; ++line)
-    __builtin_prefetch(stack + 64 * line, 1);
-  __builtin_prefetch(soon->queued_behind, 1);
+[[gnu::always_inline]] inline control_block& thread_core::take_first() noexcept {
+  control_block& next = pop_first();
+  next.state.store(fiber_state::running, std::memory_order_relaxed);
+  return next;
 }
 
 [[gnu::always_inline]] inline void thread_core::switch_to(control_block& next,
