@@ -5,6 +5,7 @@
 
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <string>
 #include <unordered_map>
@@ -113,8 +114,18 @@ class accesses : public controller {
     note("compare_exchange of atomic", location, value, where);
     return true;
   }
-  void pause() override { threads_.pause(); }
-  std::uint64_t ticks() override { return ticks_[number()] += 100; }
+  /// A loop that has read the counter, and has only looked since, ends when no thread can go on.
+  void pause() override {
+    constexpr std::chrono::microseconds moment(1);
+    constexpr std::uint64_t long_time = 1'000'000'000;
+    const bool is_timed = time_read_at_[number()] == threads_.own_changes() + 1;
+    const auto deadline = is_timed ? threads_.now() + moment : threads::time_point::max();
+    if (!threads_.pause(deadline)) ticks_[number()] += long_time;
+  }
+  std::uint64_t ticks() override {
+    time_read_at_[number()] = threads_.own_changes() + 1;
+    return ticks_[number()] += 100;
+  }
   std::size_t thread_number() const override { return threads_.running(); }
 
   void fence(std::memory_order order) {
@@ -208,6 +219,7 @@ class accesses : public controller {
   std::unordered_map<const void*, atomic_record> records_;
   std::vector<event> events_;
   std::array<std::uint64_t, most_threads> ticks_{};
+  std::array<std::size_t, most_threads> time_read_at_{};  // after so many own changes, less one
 };
 
 }  // namespace explorer

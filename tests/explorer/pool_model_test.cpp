@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Workers of a pool that rest and are woken, and how the end of the last job is noticed:
 // threads/job_inbox.cpp, threads/pool_state.cpp.
+#include <chrono>
 #include <motet/motet.hpp>
 
 #include "explorer/explore.hpp"
@@ -58,4 +59,33 @@ TEST_CASE("thread_pool: a job behind a busy worker is run by one that rests", "[
   // Found after some 100,000 executions.
   if (testing::scaled(1, 0) > 0) mistakes.push_back({kind::relaxed, "rouse_another"});
   check_model("three jobs, two workers", bounded_runtime(0), model, mistakes);
+}
+
+/// The first job teaches its worker that to wait awake is worthwhile. So it may be searching when
+/// the others are submitted, of which each needs a worker of its own.
+TEST_CASE("thread_pool: a worker that searches wakes the one that rests", "[explorer]") {
+  const auto model = [](world& all) {
+    motet::options settings = still_options();
+    settings.busy_wait = std::chrono::microseconds(100);
+    add_runtime(
+        all,
+        [&] {
+          motet::detail::atomic<bool> over(false);
+          motet::thread_pool pool(2);
+          pool.submit([] {}).get();
+          pool.post([&] {
+            while (!over.load()) motet::detail::pause();  // as one that computes
+          });
+          pool.post([&] { over.store(true); });
+          pool.drain();
+        },
+        settings);
+    all.run();
+  };
+  limits most = bounded_runtime(0);
+  most.preemptions = 0;  // in full, too: a wait awake has hundreds of steps
+  most.pauses = 40;
+  most.steps = 3'000;
+  check_model("a job, and two at once", most, model,
+              {{kind::blind, "queue"}, {kind::torn, "sharing.hpp:lock"}});
 }

@@ -63,8 +63,9 @@ inline limits bounded_runtime(std::size_t preemptions) {
 
 /// A thread of the model in which `body` is the main fiber.
 template <typename Body>
-void add_runtime(world& all, Body body) {
-  all.add_thread([body = std::move(body)] { motet::run(still_options(), body); });
+void add_runtime(world& all, Body body, motet::options settings = still_options()) {
+  all.add_thread(
+      [body = std::move(body), settings = std::move(settings)] { motet::run(settings, body); });
 }
 
 }  // namespace explorer

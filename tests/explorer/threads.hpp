@@ -150,18 +150,23 @@ class threads {
     if (count > 0) waiting[choose(count)]->waits_for = nullptr;
   }
   /// The calling thread waits in a loop. Loads do not stay stale for ever: the loop reads the
-  /// newest stores once more, and then waits for a step of another thread. After limits::pauses
-  /// pauses of one thread, only one course is explored.
-  void pause() {
-    if (alone()) return;
+  /// newest stores once more, and then waits for a step of another thread, or until `deadline`.
+  /// After limits::pauses pauses of one thread, only one course is explored.
+  /// Returns: false if the deadline has passed.
+  bool pause(time_point deadline) {
+    if (alone()) return true;
     thread& self = members_[running_];
     choices_.note_pause();
     if (++self.pauses > most_.pauses) choices_.cut();
     self.takes_newest = true;
     const bool was_stale = std::exchange(self.has_read_stale, false);
-    if (!was_stale && self.paused_at == changes_ - self.own_changes) block(&changes_);
+    const bool waits = !was_stale && self.paused_at == changes_ - self.own_changes;
+    const bool in_time = !waits || block_until(&changes_, deadline);
     self.paused_at = changes_ - self.own_changes;
+    return in_time;
   }
+  /// How often the running thread has changed something.
+  std::size_t own_changes() const { return members_[running_].own_changes; }
   void note_stale() {
     ++stale_loads_;
     members_[running_].has_read_stale = true;
