@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT
 // What work for other threads costs: one iteration is one round trip, one job; see figures.py.
+#include <sys/resource.h>
+
 #include <algorithm>
 #include <motet/motet.hpp>
 #include <motet/threads/offload.hpp>
@@ -14,9 +16,9 @@ using bench::cost;
 
 constexpr std::size_t workers = 2;
 
-/// Each job leaves its result in its own place.
-double jobs(std::size_t, std::size_t count) {
-  motet::thread_pool pool(workers);
+/// Each job leaves its result in its own place. `many`: the workers; 0 for as many as usual.
+double jobs(std::size_t many, std::size_t count) {
+  motet::thread_pool pool(many == 0 ? workers : many);
   std::vector<std::size_t> results(count);
   return cost(count, [&] {
     for (std::size_t i = 0; i < count; ++i) {
@@ -24,6 +26,30 @@ double jobs(std::size_t, std::size_t count) {
     }
     pool.drain();
   });
+}
+
+/// The same, submitted by a job.
+double jobs_of_worker(std::size_t, std::size_t count) {
+  motet::thread_pool pool(workers);
+  std::vector<std::size_t> results(count);
+  return cost(count, [&] {
+    pool.post([&] {
+      for (std::size_t i = 0; i < count; ++i) {
+        pool.post([&results, i] { results[i] = i * 2; });
+      }
+    });
+    pool.drain();
+  });
+}
+
+/// Sleeps of a thread in 1,000 such jobs, which a wake-up ends.
+double wakes(std::size_t, std::size_t count) {
+  rusage before{};
+  ::getrusage(RUSAGE_SELF, &before);
+  jobs(0, count);
+  rusage after{};
+  ::getrusage(RUSAGE_SELF, &after);
+  return static_cast<double>(after.ru_nvcsw - before.ru_nvcsw) * 1e3 / static_cast<double>(count);
 }
 
 double jobs_with_futures(std::size_t, std::size_t count) {
@@ -90,6 +116,8 @@ double offload(std::size_t, std::size_t count) {
 
 constexpr bench::subject subjects[] = {
     {"jobs", &jobs},
+    {"jobs_of_worker", &jobs_of_worker},
+    {"wakes", &wakes},
     {"jobs_futures", &jobs_with_futures},
     {"one_job", &one_at_a_time},
     {"beside_long", &beside_long},
