@@ -124,17 +124,25 @@ void thread_state::collect_mail() noexcept {
   if (dumps.wanted()) hooks.write_dump(dumps);
 }
 
+/// Returns: whether a fiber is runnable.
+bool thread_state::look_for_events() noexcept {
+  if (anything_pending()) poll(false);
+  return !queue_.empty();
+}
+
+namespace {
+
 /// Returns: whether something came, or is due, before it was time to sleep.
-bool thread_state::wait_awake() noexcept {
-  mail_->announce_look();
-  const bool came = adaptive_spin_.wait([this] { return mail_->filled(); },
-                                        [this] {
-                                          if (anything_pending()) poll(false);
-                                          return !queue_.empty();
-                                        });
-  mail_->awake();
+bool wait_awake(thread_state& thread) noexcept {
+  mailbox& mail = thread.mail();
+  mail.announce_look();
+  const bool came = thread.busy_wait.wait([&] { return mail.filled(); },
+                                          [&] { return thread.look_for_events(); });
+  mail.awake();
   return came;
 }
+
+}  // namespace
 
 /// Reading the counter is cheaper than reading the clock, and the counter never lags behind it. But
 /// timers fire by the clock, and all of a poll's timers by one reading.
@@ -157,7 +165,7 @@ void thread_state::poll(bool wait) noexcept {
     collect_mail();
     if (wait) return;  // what it changed decides whether there is anything to wait for
   }
-  if (wait && adaptive_spin_.worthwhile() && wait_awake()) return;
+  if (wait && busy_wait.worthwhile() && wait_awake(*this)) return;
   const auto deadline = wait ? end_of_sleep(*this) : backend::time_point::min();
   const bool sleeps = deadline != backend::time_point::min();
   if (sleeps && !mail_->announce_sleep(jobs.may_come() && !lasting_pending())) return;
@@ -166,7 +174,7 @@ void thread_state::poll(bool wait) noexcept {
   completions ended_operations;
   if (sleeps) {
     sleep(*this, deadline, ended_operations);
-    if (mail_->filled()) adaptive_spin_.learn(schedule.polled_at());
+    if (mail_->filled()) busy_wait.learn(schedule.polled_at());
   } else {
     kernel_->poll(deadline, ended_operations);
   }

@@ -43,7 +43,7 @@ thread_state::thread_state(const options& settings, std::unique_ptr<backend> ker
       dumps(*this),
       counts(dumps.counters()),
       fork_reserve_(std::move(reserve)) {
-  if (!time.virtual_time() && !foreign) adaptive_spin_.set_length(options_.busy_wait);
+  if (!time.virtual_time() && !foreign) busy_wait.set_length(options_.busy_wait);
   live_exceptions_ = live_exception_state();
   live_errno_ = &errno;
   mail_ = foreign ? new mailbox(mailbox::unopened{}) : new mailbox;

@@ -52,6 +52,7 @@ class thread_state : public thread_core {
   const bool foreign;
   timers time;
   poll_schedule schedule;
+  adaptive_spin busy_wait;
   operations calls;
   deadlock_detector idle;
   fiber_store store;
@@ -83,6 +84,7 @@ class thread_state : public thread_core {
   void poll(bool wait) noexcept;
   void wait_for_work_now() noexcept;
   void collect_mail() noexcept;  // looks at the inbox
+  bool look_for_events() noexcept;
 
   /// Called before a wait that continues even if it is interrupted.
   /// Throws: std::logic_error on a foreign thread.
@@ -117,7 +119,6 @@ class thread_state : public thread_core {
   void start_over() noexcept;
 
  private:
-  bool wait_awake() noexcept;
   [[gnu::always_inline]] void fire_timers(bool waited) noexcept;
   void close_mail() noexcept;
   void exclude_main() noexcept;
@@ -127,7 +128,6 @@ class thread_state : public thread_core {
   control_block* main_ = nullptr;
   bool main_excluded_ = false;
   wait_record* exit_waiter_ = nullptr;
-  adaptive_spin adaptive_spin_;
   alternate_stack for_signals_;
   int cancel_state_before_ = 0;  // of the thread, for pthread_cancel(3)
 };

@@ -24,6 +24,10 @@ class adaptive_spin {
   }
 
   bool worthwhile() const noexcept { return length_ > 0; }
+  /// Whether a thread may wait awake at all.
+  bool allowed() const noexcept {
+    return worth_ > 0 && awake_threads.load(std::memory_order_relaxed) <= cores_;
+  }
 
   /// Waits until `filled()`, which is called often, or `busy()`, which is called now and then.
   /// Returns: whether one of them was true. If not, the next wait is not worthwhile.

@@ -14,8 +14,10 @@
 #include <tuple>
 #include <utility>
 
+#include "base/flag_guard.hpp"
 #include "core/mail/mailbox.hpp"
 #include "core/thread_state.hpp"
+#include "platform/ticks.hpp"
 #include "threads/pool_state.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
@@ -47,8 +49,9 @@ void move_out(item_queue<job_slot>& source, stolen_jobs& target, std::size_t lim
 }
 
 /// Under a lock: other threads only read the number.
-void add(atomic<std::uint64_t>& number, std::uint64_t increment) noexcept {
-  number.store(number.load(std::memory_order_relaxed) + increment, std::memory_order_relaxed);
+void add(atomic<std::uint64_t>& number, std::uint64_t increment,
+         std::memory_order order = std::memory_order_relaxed) noexcept {
+  number.store(number.load(std::memory_order_relaxed) + increment, order);
 }
 
 }  // namespace
@@ -64,19 +67,22 @@ job_inbox::job_inbox() noexcept {
   };
 }
 
-job_inbox::pushed job_inbox::push(job_slot&& item) {
+job_inbox::pushed job_inbox::push(job_slot&& item, bool wakes_owner) {
   if (made_in_ != this_process()) return pushed::refused;
   std::unique_lock lock(sharing_);
   reserve_chunk(arrivals_, lock);
   if (owner_ == owner_state::closed) return pushed::refused;
   arrivals_.push(std::move(item));
-  add(came_, 1);
-  const bool wakes = stop_wait();
+  arrivals_.prefetch_place();
+  add(came_, 1, std::memory_order_seq_cst);  // before the caller looks for resting workers
+  const bool stays = owner_ == owner_state::waits && !wakes_owner;
+  const bool wakes = !stays && stop_wait();
   const std::size_t backlog = arrivals_.size();
   lock.unlock();
   race_point();
   const bool was_idle = wakes && home_->push_to_idle(wake_up_);
   if (backlog >= far_ahead && backlog % between_yields == 0) ::sched_yield();
+  if (stays) return pushed::left_waiting;
   return was_idle ? pushed::woke : pushed::accepted;
 }
 
@@ -101,19 +107,50 @@ void job_inbox::give_away(stolen_jobs& target, std::size_t limit) noexcept {
 
 /// Fetches all posted jobs.
 /// Returns: whether there is a job, or the inbox is closed. If not, push() and rouse() will wake
-///          the owner, except a worker that has not announced its rest yet.
+///          the owner, except one that has not announced its rest yet.
 bool job_inbox::fetch() noexcept {
   const std::lock_guard taking_lock(taking_);
   if (queue_.size() > 0) return true;
   const std::lock_guard sharing_lock(sharing_);
-  if (arrivals_.size() > 0) queue_.swap(arrivals_);
+  if (arrivals_.size() > 0) {
+    queue_.swap(arrivals_);
+    last_batch_ = {queue_.size(), came_.load(std::memory_order_relaxed), ticks()};
+  }
   if (queue_.size() > 0 || owner_ == owner_state::closed) {
     stop_wait();
     return true;
   }
-  const bool waits = (load_ == nullptr || rests_) && !wake_is_under_way_;
+  const bool waits = rests_ && !wake_is_under_way_;
   owner_ = waits ? owner_state::waits : owner_state::busy;
   return false;
+}
+
+namespace {
+
+/// Whether the running fiber may wait awake, because there is nothing else to run.
+bool may_wait_awake(const thread_state& home) noexcept {
+  return !home.any_runnable() && !home.mail().filled();
+}
+
+}  // namespace
+
+/// Waits awake for a job, if jobs have lately come soon. Nothing is posted to the mailbox
+/// meanwhile, and no lock taken. Returns: whether a job has come.
+bool job_inbox::look_awake(thread_state& home) noexcept {
+  if (rests_ || !home.busy_wait.worthwhile() || !may_wait_awake(home)) return false;
+  pool_state* const pool = load_ != nullptr ? load_->pool : nullptr;
+  const bool announced = pool != nullptr && pool->begin_search();
+  {
+    const flag_guard look(home.looks_aside);
+    home.busy_wait.wait([&] { return queue() > 0 || home.mail().filled(); },
+                        [&] {
+                          return home.look_for_events() ||
+                                 (pool != nullptr && pool->others_have_jobs(*load_));
+                        });
+  }
+  const bool came = queue() > 0;
+  if (announced) pool->end_search(*load_, came);
+  return came;
 }
 
 /// Called when this thread has no job, and has announced that.
@@ -130,8 +167,7 @@ bool job_inbox::take_from_others(thread_state& home) noexcept {
   observation_ = load_->pool->steal_into(*load_, jobs, observation_, home.time.after({}));
   const std::lock_guard lock(taking_);
   for (std::size_t i = 0; i < jobs.count; ++i) queue_.push(std::move(*jobs.jobs[i]));
-  departures_.store(departures_.load(std::memory_order_relaxed) - jobs.count,
-                    std::memory_order_relaxed);
+  add(departures_, std::uint64_t{0} - jobs.count, std::memory_order_seq_cst);
   return jobs.count > 0;
 }
 
@@ -148,15 +184,15 @@ bool job_inbox::stop_wait() noexcept {
   return true;
 }
 
-/// Returns: whether the owner is a worker, and has said only now that it rests.
+/// Returns: whether the owner has announced only now that it rests.
 bool job_inbox::begin_rest() noexcept {
-  if (load_ == nullptr || std::exchange(rests_, true)) return false;
-  load_->pool->begin_rest(*load_);
+  if (std::exchange(rests_, true)) return false;
+  if (load_ != nullptr) load_->pool->begin_rest(*load_);
   return true;
 }
 
 void job_inbox::end_rest() noexcept {
-  if (load_ != nullptr && std::exchange(rests_, false)) load_->pool->end_rest(*load_);
+  if (std::exchange(rests_, false) && load_ != nullptr) load_->pool->end_rest(*load_);
 }
 
 /// Waits for jobs; while another worker's queue is observed, for at most its patience.
@@ -183,10 +219,21 @@ wake_reason job_inbox::wait_for_jobs(thread_state& home) noexcept {
   return reason;
 }
 
+/// A thread that looks for each job of a stream takes the inbox's cache lines from the one that
+/// submits them, and both wait for memory most of the time.
+void job_inbox::let_jobs_gather(const thread_state& home) const noexcept {
+  constexpr std::uint64_t short_time = 10'000;  // ticks
+  const bool is_over = departures_.load(std::memory_order_relaxed) == last_batch_.end;
+  if (last_batch_.size < 2 || !is_over) return;
+  if (!home.busy_wait.allowed() || !may_wait_awake(home)) return;
+  while (ticks() - last_batch_.time < short_time) pause();
+}
+
 /// Between fetch() and the wait no other fiber runs, so the wake finds who waits.
 bool job_inbox::await(thread_state& home) noexcept {
+  let_jobs_gather(home);
   while (!fetch()) {
-    if (begin_rest()) continue;
+    if (look_awake(home) || begin_rest()) continue;
     if (load_ != nullptr && take_from_others(home)) {
       wait_no_more();
       load_->pool->rouse_another(*load_);  // or the stolen jobs would wait behind the first of them

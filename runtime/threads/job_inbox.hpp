@@ -46,10 +46,11 @@ class job_inbox {
   void open(mailbox& home) noexcept { home_ = &home; }
   /// Any thread. The caller keeps an `item` that is refused, for the inbox is closed, or the owner
   /// is a thread of the parent process.
-  /// Returns: `woke` if the owner's thread had nothing to run; else `accepted`.
+  /// Returns: `woke` if the owner's thread had nothing to run; `left_waiting` if the owner waits,
+  ///          and was not to be woken; else `accepted`.
   /// Throws: std::bad_alloc; the caller keeps `item`.
-  enum class pushed : std::uint8_t { refused, accepted, woke };
-  pushed push(job_slot&& item);
+  enum class pushed : std::uint8_t { refused, accepted, woke, left_waiting };
+  pushed push(job_slot&& item, bool wakes_owner = true);
   /// Has the owner, if it waits, look once more for jobs. Any thread.
   /// Returns: whether its thread had nothing to run.
   bool rouse() noexcept;
@@ -60,8 +61,7 @@ class job_inbox {
   /// Returns: how many jobs the owner has not begun; an estimate while jobs come and go. Any
   /// thread.
   std::int64_t queue() const noexcept {
-    return static_cast<std::int64_t>(came_.load(std::memory_order_relaxed) -
-                                     departures_.load(std::memory_order_relaxed));
+    return static_cast<std::int64_t>(came_.load() - departures_.load());
   }
   /// Returns: how many jobs the owner has begun. Any thread.
   std::uint64_t begun() const noexcept { return starts_.load(std::memory_order_relaxed); }
@@ -92,6 +92,8 @@ class job_inbox {
   };
 
   bool fetch() noexcept;
+  void let_jobs_gather(const thread_state& home) const noexcept;
+  bool look_awake(thread_state& home) noexcept;
   bool take_from_others(thread_state& home) noexcept;
   wake_reason wait_for_jobs(thread_state& home) noexcept;
   void wait_no_more() noexcept;
@@ -114,6 +116,12 @@ class job_inbox {
   // Of the owner:
   worker_load* load_ = nullptr;  // null: not a worker, or closed
   bool rests_ = false;
+  /// The jobs that were fetched together at last: how many, the value of `came_` then, and when.
+  struct batch {
+    std::size_t size = 0;
+    std::uint64_t end = 0;
+    std::uint64_t time = 0;  // in ticks
+  } last_batch_;
   observed_queue observation_;  // of another worker
   mailbox* home_ = nullptr;
   wait_record* waiter_ = nullptr;

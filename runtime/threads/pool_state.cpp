@@ -21,15 +21,16 @@ namespace {
 constexpr std::int64_t far_from_idle = 32;
 constexpr std::uint64_t short_time = 2'000;  // ticks
 
-std::uint64_t finished_by(worker_load& worker, std::uint64_t jobs) noexcept {
+/// `awake`: no worker rests, so that it does no harm if one is idle and not seen to be.
+std::uint64_t finished_by(worker_load& worker, std::uint64_t jobs, bool awake) noexcept {
   const std::uint64_t last_count = worker.seen_finished.load(std::memory_order_relaxed);
-  const bool far = static_cast<std::int64_t>(jobs - last_count) >= far_from_idle;
-  const std::uint64_t present = far ? ticks() : 0;
-  if (far && present - worker.seen_at.load(std::memory_order_relaxed) < short_time)
+  const bool may_be_old = awake || static_cast<std::int64_t>(jobs - last_count) >= far_from_idle;
+  const std::uint64_t present = may_be_old ? ticks() : 0;
+  if (may_be_old && present - worker.seen_at.load(std::memory_order_relaxed) < short_time)
     return last_count;
   const std::uint64_t completions = worker.completions.load(std::memory_order_relaxed);
   worker.seen_finished.store(completions, std::memory_order_relaxed);
-  if (far) worker.seen_at.store(present, std::memory_order_relaxed);
+  if (may_be_old) worker.seen_at.store(present, std::memory_order_relaxed);
   return completions;
 }
 
@@ -49,6 +50,7 @@ std::int64_t load_of(const worker_load& worker) noexcept {
 /// may still be awake.
 std::size_t pool_state::choose() noexcept {
   const std::size_t first = last_chosen.load(std::memory_order_relaxed);
+  const bool awake = !any_resting(roles.load(std::memory_order_relaxed));
   std::size_t least = first;
   std::int64_t lowest = std::numeric_limits<std::int64_t>::max();
   for (std::size_t i = 0; i < count; ++i) {
@@ -56,7 +58,7 @@ std::size_t pool_state::choose() noexcept {
     worker_load& worker = loads[number];
     std::uint64_t jobs = worker.arrivals.load(std::memory_order_relaxed);
     const std::uint64_t had = jobs + moved_to(worker);
-    const auto load = static_cast<std::int64_t>(had - finished_by(worker, had));
+    const auto load = static_cast<std::int64_t>(had - finished_by(worker, had, awake));
     if (load <= 0 && worker.arrivals.compare_exchange_strong(jobs, jobs + 1)) {
       remember(number);
       return number;
@@ -109,11 +111,15 @@ void pool_state::give(job_slot&& item, pool_job& job, local_list&& inherited_loc
 }
 
 void pool_state::push(job_slot&& item, worker_load& worker) {
+  using enum job_inbox::pushed;
   const bool movable = item.movable();
   const std::shared_ptr<pool_state> owner = shared_from_this();  // the job may own the pool
-  const auto result = worker.inbox.load(std::memory_order_acquire)->push(std::move(item));
-  if (result == job_inbox::pushed::refused) throw executor_stopped();
-  if (movable && result == job_inbox::pushed::accepted) rouse_another(worker);
+  job_inbox& inbox = *worker.inbox.load(std::memory_order_acquire);
+  const auto result = inbox.push(std::move(item), !movable);
+  if (result == refused) throw executor_stopped();
+  if (!movable || result == woke) return;
+  if (result == left_waiting && (any_searching(roles.load()) || inbox.rouse())) return;
+  rouse_another(worker);
 }
 
 void pool_state::remember(std::size_t number) noexcept {
@@ -132,14 +138,14 @@ bool pool_state::idle() const noexcept {
 }
 
 /// No wake is lost: a worker that counts a finished job while it rests looks at awaiting_idle
-/// afterwards; one that does not rest will, and both change `sleepers`.
+/// afterwards; one that does not rest will, and both change `roles`.
 void pool_state::await_idle() {
   struct counted {
     atomic<unsigned>& count;
     explicit counted(atomic<unsigned>& counter) noexcept : count(counter) { ++count; }
     ~counted() { --count; }
   } waiter(awaiting_idle);
-  sleepers.fetch_add(0);
+  roles.fetch_add(0);
   std::unique_lock lock(idle_mutex);
   while (!idle()) idle_condition.wait(lock);
 }
@@ -147,7 +153,7 @@ void pool_state::await_idle() {
 /// The fiber may wait for the lock, and the pool's last worker end meanwhile.
 void pool_state::announce_idle() noexcept {
   if (awaiting_idle.load() == 0) return;
-  sleepers.fetch_add(0);
+  roles.fetch_add(0);
   if (!idle()) return;
   const std::shared_ptr<pool_state> owner = shared_from_this();
   const internal_shield safe;
@@ -157,14 +163,46 @@ void pool_state::announce_idle() noexcept {
   idle_condition.notify_all();
 }
 
+bool pool_state::begin_search() noexcept {
+  announce_idle();
+  if (!any_resting(roles.load(std::memory_order_relaxed))) return false;
+  roles.fetch_add(one_searching);
+  return true;
+}
+
+/// A thread that has seen a searcher had posted its job before, so the job is seen here.
+void pool_state::end_search(const worker_load& worker, bool found) noexcept {
+  if (any_searching(roles.fetch_sub(one_searching) - one_searching)) return;
+  bool more = false;
+  for (std::size_t i = 0; i < count; ++i) {
+    job_inbox* inbox = loads[i].inbox.load(std::memory_order_acquire);
+    const bool is_own = &loads[i] == &worker;
+    if (inbox == nullptr || inbox->queue() <= (is_own ? 1 : 0)) continue;
+    if (!is_own && loads[i].dry.load(std::memory_order_relaxed)) {
+      inbox->rouse();
+    } else {
+      more = true;
+    }
+  }
+  if (found && more) rouse_another(worker);
+}
+
+bool pool_state::others_have_jobs(const worker_load& worker) const noexcept {
+  for (std::size_t i = 0; i < count; ++i) {
+    const job_inbox* inbox = loads[i].inbox.load(std::memory_order_acquire);
+    if (&loads[i] != &worker && inbox != nullptr && inbox->queue() > 0) return true;
+  }
+  return false;
+}
+
 void pool_state::begin_rest(worker_load& worker) noexcept {
   worker.dry.store(true, std::memory_order_relaxed);
-  sleepers.fetch_add(1);
+  roles.fetch_add(1);
   announce_idle();
 }
 
 void pool_state::end_rest(worker_load& worker) noexcept {
-  sleepers.fetch_sub(1);
+  roles.fetch_sub(1);
   worker.dry.store(false, std::memory_order_relaxed);
 }
 
@@ -205,9 +243,9 @@ bool steal(worker_load& thief, worker_load& victim, job_inbox& inbox, stolen_job
 
 }  // namespace
 
-/// No job is left behind while its worker is busy and another one rests: that one changes
-/// `sleepers` before it looks at the queues, and the giver changes it after the job is in its
-/// place. So one of them sees what the other has done before.
+/// No job is left behind while its worker is busy and another one rests: that one changes `roles`
+/// before it looks at the queues, and a producer reads `roles` after the job is in its place. All
+/// of these accesses are sequentially consistent, so one of the two sees what the other has done.
 observed_queue pool_state::steal_into(worker_load& thief, stolen_jobs& loot,
                                       const observed_queue& last,
                                       clock::time_point present) noexcept {
@@ -234,7 +272,8 @@ observed_queue pool_state::steal_into(worker_load& thief, stolen_jobs& loot,
 }
 
 void pool_state::rouse_another(const worker_load& busy) noexcept {
-  if (sleepers.fetch_add(0) == 0) return;
+  const std::uint64_t seen = roles.load();
+  if (any_searching(seen) || !any_resting(seen)) return;
   for (std::size_t i = 0; i < count; ++i) {
     const worker_load& worker = loads[i];
     if (&worker == &busy || !worker.dry.load(std::memory_order_relaxed)) continue;

@@ -30,6 +30,15 @@ inline constexpr auto patience = std::chrono::microseconds(100);
 /// earlier job may compute.
 inline constexpr auto patience_with_waking = std::chrono::milliseconds(5);
 
+/// See pool_state::roles.
+inline constexpr std::uint64_t one_searching = std::uint64_t{1} << 32;
+inline bool any_searching(std::uint64_t roles) noexcept {
+  return roles >= one_searching;
+}
+inline bool any_resting(std::uint64_t roles) noexcept {
+  return roles % one_searching != 0;
+}
+
 /// Returns: the worker's number of unfinished jobs; -1 for a moment while some are being moved.
 std::int64_t load_of(const worker_load& worker) noexcept;
 
@@ -64,9 +73,17 @@ struct pool_state : std::enable_shared_from_this<pool_state> {
   /// Tells those in await_idle() that the pool may be idle.
   void announce_idle() noexcept;
 
-  /// Called by a worker that has no job to start, and then when it looks for one.
+  /// Called by a worker that has no job to start, before it waits awake for one. Until the end of
+  /// its search no worker that rests is woken for a job that others may steal; then the last
+  /// searcher wakes those that are needed. `found`: it is about to begin a job itself.
+  /// Returns: false if no worker rests; then there is no end to announce.
+  bool begin_search() noexcept;
+  void end_search(const worker_load& worker, bool found) noexcept;
+  /// Called by a worker that goes to rest, and then when it looks for a job.
   void begin_rest(worker_load& worker) noexcept;
   void end_rest(worker_load& worker) noexcept;
+  /// Returns: whether another worker has jobs that it has not begun.
+  bool others_have_jobs(const worker_load& worker) const noexcept;
   /// Steals jobs of another worker for `thief`, which rests: up to half the difference between that
   /// worker's jobs and its own. If no job of the queue `last` has started since, up to half of
   /// that queue; only one job if its worker is waking up.
@@ -74,7 +91,7 @@ struct pool_state : std::enable_shared_from_this<pool_state> {
   ///          is overdue.
   observed_queue steal_into(worker_load& thief, stolen_jobs& loot, const observed_queue& last,
                             clock::time_point present) noexcept;
-  /// Has a worker that has nothing to run look for the jobs that `busy` has not begun.
+  /// Unless a worker searches, has one that rests look for the jobs that `busy` has not begun.
   void rouse_another(const worker_load& busy) noexcept;
 
   const std::uint32_t made_in = this_process();
@@ -83,12 +100,14 @@ struct pool_state : std::enable_shared_from_this<pool_state> {
   std::vector<thread> threads;
   const options settings = options_here();  // of the workers
   std::optional<semaphore> slots;
-  atomic<std::size_t> last_chosen{0};
-  atomic<std::size_t> strands{0};
   atomic<bool> stopping{false};
   atomic<bool> discarding{false};
   event stopped;
-  atomic<unsigned> sleepers{0};
+  /// Changed by the threads that submit jobs, so not beside what workers read.
+  alignas(64) atomic<std::size_t> last_chosen{0};
+  atomic<std::size_t> strands{0};
+  /// Counts the workers that rest, and in multiples of `one_searching` those that search.
+  alignas(64) atomic<std::uint64_t> roles{0};
   atomic<unsigned> awaiting_idle{0};
   mutex idle_mutex;
   condition_variable idle_condition;

@@ -100,6 +100,27 @@ TEST_CASE("thread_pool gives a job to the idle worker, though the busy one has l
   });
 }
 
+TEST_CASE("thread_pool: two jobs submitted while a worker waits awake begin side by side",
+          "[pool][stress]") {
+  thread_pool pool(2);
+  const std::size_t rounds = testing::scaled(2'000, 200);
+  std::size_t late = 0;
+  for (std::size_t round = 0; round < rounds; ++round) {
+    // Its worker looks for more, or has just gone to rest, when the other two are submitted.
+    pool.submit([] {}).get();
+    std::array<std::atomic<bool>, 2> started{};
+    std::array<future<bool>, 2> met;
+    for (std::size_t i = 0; i < 2; ++i) {
+      met[i] = pool.submit([&, i] {
+        started[i] = true;
+        return comes_true([&] { return started[1 - i].load(); });  // blocks its worker
+      });
+    }
+    for (const auto& both : met) late += both.get() ? 0 : 1;
+  }
+  CHECK(late == 0);
+}
+
 TEST_CASE("thread_pool moves a job from a worker that computes after it has waited", "[pool]") {
   run_here([] {
     thread_pool pool(3);

@@ -18,9 +18,12 @@ class item_queue {
  public:
   static constexpr std::size_t chunk_size = std::clamp<std::size_t>(4096 / sizeof(T), 1, 64);
 
+  /// Items that fill cache lines have lines of their own.
+  static constexpr std::size_t slot_alignment = sizeof(T) % 64 == 0 ? 64 : alignof(T);
+
   struct chunk {
     std::unique_ptr<chunk> next;
-    alignas(T) std::byte slots[chunk_size][sizeof(T)];
+    alignas(slot_alignment) std::byte slots[chunk_size][sizeof(T)];
     T* at(std::size_t index) noexcept { return std::launder(reinterpret_cast<T*>(slots[index])); }
   };
   using chunk_pointer = std::unique_ptr<chunk>;
@@ -87,6 +90,13 @@ class item_queue {
     ::new (last_->slots[end_]) T(std::move(item));
     ++end_;
     ++size_;
+  }
+
+  /// Fetches the place of a later item from the cache of the thread that has emptied it.
+  void prefetch_place() noexcept {
+    constexpr std::size_t places_ahead = 4;
+    if (last_ != nullptr && end_ + places_ahead < chunk_size)
+      __builtin_prefetch(last_->slots[end_ + places_ahead], 1);
   }
 
   /// Moves the oldest item into `item`.

@@ -33,7 +33,8 @@ struct worker_load {
   atomic<std::uint64_t> failures{0};
   /// The worker has no more to start, and waits for jobs, or has ended.
   atomic<bool> dry{false};
-  atomic<job_inbox*> inbox{nullptr};  // null: the pool is still being made
+  // Read for every job, and never changed: not beside what is.
+  alignas(64) atomic<job_inbox*> inbox{nullptr};  // null: the pool is still being made
   pool_state* pool = nullptr;
 };
 
