@@ -118,6 +118,37 @@ TEST_CASE("switchpoint: 4,500 fibers take turns in one order until the last has 
   });
 }
 
+TEST_CASE("snooze() in a handler keeps the exception when mail makes another fiber runnable",
+          "[fairness]") {
+  run([] {
+    const std::size_t rounds = testing::scaled(2'000, 200);
+    std::size_t kept = 0;
+    for (std::size_t round = 0; round < rounds; ++round) {
+      bool woken = false;
+      auto waiter = spin([&] {
+        suspend();
+        woken = true;
+      });
+      snooze();
+      std::thread other([ref = fiber_ref(waiter)]() mutable { ref.schedule(); });
+      try {
+        try {
+          throw round;
+        } catch (std::size_t) {
+          // Alone until the mail is read, which happens between this fiber's push and its turn.
+          while (!woken) snooze();
+          throw;
+        }
+      } catch (std::size_t number) {
+        kept += number == round ? 1 : 0;
+      }
+      other.join();
+      waiter.await();
+    }
+    CHECK(kept == rounds);
+  });
+}
+
 TEST_CASE("switchpoint: a fiber that snoozes alone lets timers fire", "[fairness]") {
   run([] {
     bool fired = false;

@@ -30,6 +30,8 @@ class run_queue {
     if (size_ == 0) return nullptr;
     return in_ring() ? at(0) : first_;
   }
+  /// The same for a queue that is not empty; null if it is in a ring.
+  Fiber* front_linked() const noexcept { return first_; }
 
   /// In a ring, reserve() must have made room.
   void push_back(Fiber& fiber) noexcept {
@@ -107,6 +109,7 @@ class run_queue {
       memory_[i] = fiber;
       fiber = fiber->queued_behind;
     }
+    first_ = nullptr;
     ring_ = memory_.get();
     head_ = 0;
   }
@@ -117,7 +120,7 @@ class run_queue {
     for (std::size_t i = 0; i < count; ++i) push_back(*ring[(head_ + i) & mask_]);
   }
 
-  Fiber* first_ = nullptr;  // of a linked queue that is not empty
+  Fiber* first_ = nullptr;  // of a linked queue that is not empty; null in a ring
   Fiber** end_ = &first_;   // the link to which the next one is attached
   std::size_t size_ = 0;
   Fiber** ring_ = nullptr;  // null: the fibers are linked

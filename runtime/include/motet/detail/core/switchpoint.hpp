@@ -238,7 +238,7 @@ inline void thread_core::enqueue(control_block& fiber) noexcept {
   control_block& fiber = *runner_;
   enqueue(fiber);
   count_switch();
-  if (queue_.size() == 1) [[unlikely]] {
+  if (queue_.front_linked() == &fiber) [[unlikely]] {
     snooze_alone();
   } else {
     switch_to(take_first(), fiber);
