@@ -24,9 +24,9 @@ class adaptive_spin {
   }
 
   bool worthwhile() const noexcept { return length_ > 0; }
-  /// Whether a thread may wait awake at all.
-  bool allowed() const noexcept {
-    return worth_ > 0 && awake_threads.load(std::memory_order_relaxed) <= cores_;
+  /// Whether a thread may wait awake without offering its processor to others.
+  bool may_stay() const noexcept {
+    return worth_ > 0 && cores_ > 1 && awake_threads.load(std::memory_order_relaxed) <= cores_;
   }
 
   /// Waits until `filled()`, which is called often, or `busy()`, which is called now and then.
@@ -37,14 +37,25 @@ class adaptive_spin {
     const std::uint64_t begin = ticks();
     for (int round = 0; ticks() - begin < length_; ++round) {
       if (round >= rounds_alone && !yield_briefly()) break;
-      for (int look = 0; look < looks_in_a_round; ++look) {
-        if (filled()) return true;
-        pause();
-      }
-      if (busy()) return true;
+      if (looks_until(filled) || busy()) return true;
     }
     length_ = 0;
     return false;
+  }
+
+  /// The same without offering the processor to others, and so for a few rounds only.
+  template <typename Filled, typename Busy>
+  void look(Filled filled, Busy busy) const noexcept {
+    const std::uint64_t begin = ticks();
+    for (int round = 0; round < rounds_alone && ticks() - begin < length_; ++round) {
+      if (!may_stay()) return;
+      if (looks_until(filled) || busy()) return;
+    }
+  }
+  /// Waits until a short time has passed since `begin`, or until `filled()`.
+  template <typename Filled>
+  void pause_since(std::uint64_t begin, Filled filled) const noexcept {
+    while (ticks() - begin < worth_ / short_share && !filled()) pause();
   }
 
   /// Called when mail has ended a sleep that began at `asleep_since`: if a wait awake would have
@@ -63,7 +74,17 @@ class adaptive_spin {
   /// If other threads take the processor for a large share of a wait, none is tried for
   /// `crowded_times` the length of a wait.
   static constexpr std::uint64_t large_share = 8;
+  static constexpr std::uint64_t short_share = 25;
   static constexpr std::uint64_t crowded_times = 100;
+
+  template <typename Filled>
+  static bool looks_until(Filled& filled) noexcept {
+    for (int look = 0; look < looks_in_a_round; ++look) {
+      if (filled()) return true;
+      pause();
+    }
+    return false;
+  }
 
   bool yield_briefly() noexcept {
     const std::uint64_t begin = ticks();

@@ -134,23 +134,23 @@ bool may_wait_awake(const thread_state& home) noexcept {
 
 }  // namespace
 
-/// Waits awake for a job, if jobs have lately come soon. Nothing is posted to the mailbox
-/// meanwhile, and no lock taken. Returns: whether a job has come.
+/// Looks for a job for some microseconds before it rests, if jobs have lately come soon. Nothing is
+/// posted to the mailbox meanwhile, and no lock taken.
+/// Returns: whether a job has come.
 bool job_inbox::look_awake(thread_state& home) noexcept {
   if (rests_ || !home.busy_wait.worthwhile() || !may_wait_awake(home)) return false;
   pool_state* const pool = load_ != nullptr ? load_->pool : nullptr;
   const bool announced = pool != nullptr && pool->begin_search();
   {
     const flag_guard look(home.looks_aside);
-    home.busy_wait.wait([&] { return queue() > 0 || home.mail().filled(); },
+    home.busy_wait.look([&] { return queue() > 0 || home.mail().filled(); },
                         [&] {
                           return home.look_for_events() ||
-                                 (pool != nullptr && pool->others_have_jobs(*load_));
+                                 (pool != nullptr && pool->is_needed_elsewhere(*load_));
                         });
   }
-  const bool came = queue() > 0;
-  if (announced) pool->end_search(*load_, came);
-  return came;
+  if (announced) pool->end_search(*load_);
+  return queue() > 0;
 }
 
 /// Called when this thread has no job, and has announced that.
@@ -222,11 +222,10 @@ wake_reason job_inbox::wait_for_jobs(thread_state& home) noexcept {
 /// A thread that looks for each job of a stream takes the inbox's cache lines from the one that
 /// submits them, and both wait for memory most of the time.
 void job_inbox::let_jobs_gather(const thread_state& home) const noexcept {
-  constexpr std::uint64_t short_time = 10'000;  // ticks
   const bool is_over = departures_.load(std::memory_order_relaxed) == last_batch_.end;
   if (last_batch_.size < 2 || !is_over) return;
-  if (!home.busy_wait.allowed() || !may_wait_awake(home)) return;
-  while (ticks() - last_batch_.time < short_time) pause();
+  if (!home.busy_wait.may_stay() || !may_wait_awake(home)) return;
+  home.busy_wait.pause_since(last_batch_.time, [&] { return home.mail().filled(); });
 }
 
 /// Between fetch() and the wait no other fiber runs, so the wake finds who waits.

@@ -19,10 +19,10 @@ namespace {
 /// Workers write `completions` all the time, so each read of it costs a cache miss. A worker with
 /// this many jobs does not become idle within about a microsecond.
 constexpr std::int64_t far_from_idle = 32;
-constexpr std::uint64_t short_time = 2'000;  // ticks
 
 /// `awake`: no worker rests, so that it does no harm if one is idle and not seen to be.
-std::uint64_t finished_by(worker_load& worker, std::uint64_t jobs, bool awake) noexcept {
+std::uint64_t finished_by(worker_load& worker, std::uint64_t jobs, bool awake,
+                          std::uint64_t short_time) noexcept {
   const std::uint64_t last_count = worker.seen_finished.load(std::memory_order_relaxed);
   const bool may_be_old = awake || static_cast<std::int64_t>(jobs - last_count) >= far_from_idle;
   const std::uint64_t present = may_be_old ? ticks() : 0;
@@ -58,7 +58,7 @@ std::size_t pool_state::choose() noexcept {
     worker_load& worker = loads[number];
     std::uint64_t jobs = worker.arrivals.load(std::memory_order_relaxed);
     const std::uint64_t had = jobs + moved_to(worker);
-    const auto load = static_cast<std::int64_t>(had - finished_by(worker, had, awake));
+    const auto load = static_cast<std::int64_t>(had - finished_by(worker, had, awake, microsecond));
     if (load <= 0 && worker.arrivals.compare_exchange_strong(jobs, jobs + 1)) {
       remember(number);
       return number;
@@ -164,30 +164,29 @@ void pool_state::announce_idle() noexcept {
 }
 
 bool pool_state::begin_search() noexcept {
-  announce_idle();
   if (!any_resting(roles.load(std::memory_order_relaxed))) return false;
   roles.fetch_add(one_searching);
   return true;
 }
 
-/// A thread that has seen a searcher had posted its job before, so the job is seen here.
-void pool_state::end_search(const worker_load& worker, bool found) noexcept {
+/// A thread that has seen a searcher had posted its job before, so the job is seen here. One job in
+/// the searcher's own queue, or of a worker that is woken here, needs nobody else.
+void pool_state::end_search(const worker_load& worker) noexcept {
   if (any_searching(roles.fetch_sub(one_searching) - one_searching)) return;
   bool more = false;
   for (std::size_t i = 0; i < count; ++i) {
     job_inbox* inbox = loads[i].inbox.load(std::memory_order_acquire);
-    const bool is_own = &loads[i] == &worker;
-    if (inbox == nullptr || inbox->queue() <= (is_own ? 1 : 0)) continue;
-    if (!is_own && loads[i].dry.load(std::memory_order_relaxed)) {
-      inbox->rouse();
-    } else {
-      more = true;
-    }
+    const std::int64_t queue = inbox != nullptr ? inbox->queue() : 0;
+    if (queue <= 0) continue;
+    const bool rests = loads[i].dry.load(std::memory_order_relaxed);
+    const bool is_served = &loads[i] == &worker || (rests && inbox->rouse());
+    more = more || queue > 1 || !is_served;
   }
-  if (found && more) rouse_another(worker);
+  if (more) rouse_another(worker);
 }
 
-bool pool_state::others_have_jobs(const worker_load& worker) const noexcept {
+bool pool_state::is_needed_elsewhere(const worker_load& worker) const noexcept {
+  if (awaiting_idle.load() != 0) return true;
   for (std::size_t i = 0; i < count; ++i) {
     const job_inbox* inbox = loads[i].inbox.load(std::memory_order_acquire);
     if (&loads[i] != &worker && inbox != nullptr && inbox->queue() > 0) return true;

@@ -18,6 +18,8 @@
 #include <optional>
 #include <vector>
 
+#include "platform/ticks.hpp"
+
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 struct stolen_jobs;
@@ -75,15 +77,16 @@ struct pool_state : std::enable_shared_from_this<pool_state> {
 
   /// Called by a worker that has no job to start, before it waits awake for one. Until the end of
   /// its search no worker that rests is woken for a job that others may steal; then the last
-  /// searcher wakes those that are needed. `found`: it is about to begin a job itself.
+  /// searcher wakes those that are needed.
   /// Returns: false if no worker rests; then there is no end to announce.
   bool begin_search() noexcept;
-  void end_search(const worker_load& worker, bool found) noexcept;
+  void end_search(const worker_load& worker) noexcept;
   /// Called by a worker that goes to rest, and then when it looks for a job.
   void begin_rest(worker_load& worker) noexcept;
   void end_rest(worker_load& worker) noexcept;
-  /// Returns: whether another worker has jobs that it has not begun.
-  bool others_have_jobs(const worker_load& worker) const noexcept;
+  /// Returns: whether another worker has jobs that it has not begun, or somebody waits until the
+  ///          pool is idle, which a worker announces when it goes to rest.
+  bool is_needed_elsewhere(const worker_load& worker) const noexcept;
   /// Steals jobs of another worker for `thief`, which rests: up to half the difference between that
   /// worker's jobs and its own. If no job of the queue `last` has started since, up to half of
   /// that queue; only one job if its worker is waking up.
@@ -95,6 +98,7 @@ struct pool_state : std::enable_shared_from_this<pool_state> {
   void rouse_another(const worker_load& busy) noexcept;
 
   const std::uint32_t made_in = this_process();
+  const std::uint64_t microsecond = ticks_in(std::chrono::microseconds(1));
   const std::size_t count;
   const std::unique_ptr<worker_load[]> loads;
   std::vector<thread> threads;

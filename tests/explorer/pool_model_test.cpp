@@ -84,8 +84,8 @@ TEST_CASE("thread_pool: a worker that searches wakes the one that rests", "[expl
   };
   limits most = bounded_runtime(0);
   most.preemptions = 0;  // in full, too: a wait awake has hundreds of steps
-  most.pauses = 40;
-  most.steps = 3'000;
+  most.pauses = 600;
+  most.steps = 10'000;
   check_model("a job, and two at once", most, model,
               {{kind::blind, "queue"}, {kind::torn, "sharing.hpp:lock"}});
 }

@@ -100,24 +100,28 @@ TEST_CASE("thread_pool gives a job to the idle worker, though the busy one has l
   });
 }
 
-TEST_CASE("thread_pool: two jobs submitted while a worker waits awake begin side by side",
+TEST_CASE("thread_pool: jobs submitted while a worker waits awake begin side by side",
           "[pool][stress]") {
-  thread_pool pool(2);
+  const std::size_t workers = GENERATE(2U, 3U);
+  thread_pool pool(workers);
+  event over;
+  for (std::size_t i = 0; i < workers + 2; ++i) pool.post([&] { over.wait(); });  // uneven loads
   const std::size_t rounds = testing::scaled(2'000, 200);
   std::size_t late = 0;
   for (std::size_t round = 0; round < rounds; ++round) {
-    // Its worker looks for more, or has just gone to rest, when the other two are submitted.
+    // Its worker looks for more, or has just gone to rest, when the others are submitted.
     pool.submit([] {}).get();
-    std::array<std::atomic<bool>, 2> started{};
-    std::array<future<bool>, 2> met;
-    for (std::size_t i = 0; i < 2; ++i) {
-      met[i] = pool.submit([&, i] {
-        started[i] = true;
-        return comes_true([&] { return started[1 - i].load(); });  // blocks its worker
-      });
+    std::atomic<std::size_t> started{0};
+    std::vector<future<bool>> met;
+    for (std::size_t i = 0; i < workers; ++i) {
+      met.push_back(pool.submit([&] {
+        ++started;
+        return comes_true([&] { return started == workers; });  // blocks its worker
+      }));
     }
-    for (const auto& both : met) late += both.get() ? 0 : 1;
+    for (const auto& all : met) late += all.get() ? 0 : 1;
   }
+  over.set();
   CHECK(late == 0);
 }
 
