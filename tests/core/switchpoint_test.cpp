@@ -126,7 +126,11 @@ TEST_CASE("snooze() in a handler keeps the exception when mail makes another fib
     for (std::size_t round = 0; round < rounds; ++round) {
       bool woken = false;
       auto waiter = spin([&] {
-        suspend();
+        try {
+          throw 0;
+        } catch (int) {
+          suspend();
+        }
         woken = true;
       });
       snooze();
