@@ -85,11 +85,11 @@ TEST_CASE("run_queue agrees with a deque while it grows and shrinks across its f
 TEST_CASE("run_queue::reserve() keeps the order of a queue that is in its ring", "[core]") {
   std::vector<runner> fibers(8 * queue::many);
   queue subject;
-  std::size_t made = 0;
+  std::size_t next = 0;
   const auto push_up_to = [&](std::size_t count) {
-    for (; made < count; ++made) {
-      subject.reserve(made + 1);
-      subject.push_back(fibers[made]);
+    for (; next < count; ++next) {
+      subject.reserve(next + 1);
+      subject.push_back(fibers[next]);
       subject.arrange();
     }
   };

@@ -96,7 +96,7 @@ void block_pool::abandon(control_block& main_block) noexcept {
   slab_of(&main_block).blocks_in_use = std::numeric_limits<std::size_t>::max() / 2;
   free_ = nullptr;
   slabs_ = nullptr;
-  made_ = 1;
+  block_count_ = 1;
 }
 
 block_pool::slab& block_pool::slab_of(void* block) noexcept {
@@ -127,7 +127,7 @@ void block_pool::back_more(slab& target) noexcept {
 void* block_pool::take_new() {
   if (slabs_ == nullptr || slabs_->first_fresh == block_slab::blocks) map_slab();
   if (slabs_->first_fresh == slabs_->backed_count) back_more(*slabs_);
-  ++made_;
+  ++block_count_;
   return slabs_->block_at(slabs_->first_fresh++);
 }
 

@@ -29,7 +29,7 @@ class block_pool {
   /// Throws: stack_unavailable.
   [[gnu::noinline]] void* take_new();
   /// Returns: the number of blocks ever constructed.
-  std::size_t made() const noexcept { return made_; }
+  std::size_t made() const noexcept { return block_count_; }
   /// `block` has been destroyed.
   void put(control_block& block) noexcept {
     auto* entry = ::new (static_cast<void*>(&block)) unused_block{free_};
@@ -57,7 +57,7 @@ class block_pool {
 
   unused_block* free_ = nullptr;  // last in, first out
   slab* slabs_ = nullptr;
-  std::size_t made_ = 0;
+  std::size_t block_count_ = 0;
 };
 
 }}}  // namespace motet::MOTET_ABI::detail
