@@ -59,27 +59,27 @@ class checked_queue {
 }  // namespace
 
 TEST_CASE("run_queue agrees with a deque while it grows and shrinks across its forms", "[core]") {
-  constexpr std::size_t most = 2 * queue::many + 10;
-  checked_queue all(most);
+  constexpr std::size_t capacity = 2 * queue::many + 10;
+  checked_queue pair(capacity);
   std::mt19937 random(39);
   const std::size_t rounds = testing::scaled(60, 6);
   std::size_t rings = 0;
   for (std::size_t round = 0; round < rounds; ++round) {
-    const std::size_t steps = 2 * most;
+    const std::size_t steps = 2 * capacity;
     for (std::size_t step = 0; step < steps; ++step) {
       // More pushes than pops in even rounds, and fewer in odd ones.
-      (random() % 4 == 0) == (round % 2 == 0) ? all.pop() : all.push();
-      if (step % 64 == 0) all.subject.arrange();
-      all.compare();
+      (random() % 4 == 0) == (round % 2 == 0) ? pair.pop() : pair.push();
+      if (step % 64 == 0) pair.subject.arrange();
+      pair.compare();
     }
-    if (!all.subject.empty()) all.remove(random());
-    rings += all.subject.in_ring() ? 1 : 0;
+    if (!pair.subject.empty()) pair.remove(random());
+    rings += pair.subject.in_ring() ? 1 : 0;
   }
-  CHECK(all.agrees);
+  CHECK(pair.agrees);
   CHECK(rings >= rounds / 2);
-  while (!all.subject.empty()) all.pop();
-  all.compare();
-  CHECK(all.agrees);
+  while (!pair.subject.empty()) pair.pop();
+  pair.compare();
+  CHECK(pair.agrees);
 }
 
 TEST_CASE("run_queue::reserve() keeps the order of a queue that is in its ring", "[core]") {

@@ -112,14 +112,14 @@ TEST_CASE("thread_pool: jobs submitted while a worker waits awake begin side by 
     // Its worker looks for more, or has just gone to rest, when the others are submitted.
     pool.submit([] {}).get();
     std::atomic<std::size_t> started{0};
-    std::vector<future<bool>> met;
+    std::vector<future<bool>> meetings;
     for (std::size_t i = 0; i < workers; ++i) {
-      met.push_back(pool.submit([&] {
+      meetings.push_back(pool.submit([&] {
         ++started;
         return comes_true([&] { return started == workers; });  // blocks its worker
       }));
     }
-    for (const auto& all : met) late += all.get() ? 0 : 1;
+    for (const auto& meeting : meetings) late += meeting.get() ? 0 : 1;
   }
   over.set();
   CHECK(late == 0);

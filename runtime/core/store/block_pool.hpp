@@ -29,7 +29,7 @@ class block_pool {
   /// Throws: stack_unavailable.
   [[gnu::noinline]] void* take_new();
   /// Returns: the number of blocks ever constructed.
-  std::size_t made() const noexcept { return block_count_; }
+  std::size_t count() const noexcept { return block_count_; }
   /// `block` has been destroyed.
   void put(control_block& block) noexcept {
     auto* entry = ::new (static_cast<void*>(&block)) unused_block{free_};

@@ -41,7 +41,7 @@ void destroy_block(control_block& block) noexcept {
 }  // namespace
 
 void* fiber_store::memory_for_new_block(thread_core& thread, timers& time) {
-  thread.reserve_runnable(blocks_.made() + 1);
+  thread.reserve_runnable(blocks_.count() + 1);
   time.reserve(timers::of_a_fiber);
   try {
     return blocks_.take_new();

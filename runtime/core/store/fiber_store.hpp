@@ -44,7 +44,7 @@ class fiber_store {
   }
   void free(control_block& block) noexcept;
   /// Returns: the capacity for timers that the blocks need.
-  std::size_t timers_of_blocks() const noexcept { return blocks_.made() * timers::of_a_fiber; }
+  std::size_t timers_of_blocks() const noexcept { return blocks_.count() * timers::of_a_fiber; }
 
   /// The thread ends. Under its mailbox's lock.
   void retire() noexcept { blocks_.retire(); }

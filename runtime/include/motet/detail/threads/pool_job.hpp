@@ -33,7 +33,7 @@ struct worker_load {
   atomic<std::uint64_t> failures{0};
   /// The worker has no more to start, and waits for jobs, or has ended.
   atomic<bool> dry{false};
-  // Read for every job, and never changed: not beside what is.
+  // Read for every job, and in a line of their own, which no write to a count invalidates.
   alignas(64) atomic<job_inbox*> inbox{nullptr};  // null: the pool is still being made
   pool_state* pool = nullptr;
 };
