@@ -86,10 +86,10 @@ job_inbox::pushed job_inbox::push(job_slot&& item, bool wakes_owner) {
   return was_idle ? pushed::woke : pushed::accepted;
 }
 
-bool job_inbox::rouse() noexcept {
+bool job_inbox::end_wait(owner_state next) noexcept {
   {
     const std::lock_guard lock(sharing_);
-    if (!stop_wait()) return false;
+    if (!stop_wait(next)) return false;
   }
   race_point();
   return home_->push_to_idle(wake_up_);
@@ -116,13 +116,12 @@ bool job_inbox::fetch() noexcept {
     queue_.swap(arrivals_);
     last_batch_ = {queue_.size(), came_.load(std::memory_order_relaxed), ticks()};
   }
-  if (queue_.size() > 0 || owner_ == owner_state::closed) {
-    stop_wait();
-    return true;
-  }
-  const bool waits = rests_ && !wake_is_under_way_;
+  if (owner_ == owner_state::closed) return true;
+  looks_elsewhere_ = looks_elsewhere_ || owner_ == owner_state::roused;
+  const bool found = queue_.size() > 0;
+  const bool waits = !found && rests_ && !wake_is_under_way_;
   owner_ = waits ? owner_state::waits : owner_state::busy;
-  return false;
+  return found;
 }
 
 namespace {
@@ -165,6 +164,7 @@ bool job_inbox::take_from_others(thread_state& home) noexcept {
   }
   stolen_jobs jobs;
   observation_ = load_->pool->steal_into(*load_, jobs, observation_, home.time.after({}));
+  looks_elsewhere_ = observation_.owner != nullptr;
   const std::lock_guard lock(taking_);
   for (std::size_t i = 0; i < jobs.count; ++i) queue_.push(std::move(*jobs.jobs[i]));
   add(departures_, std::uint64_t{0} - jobs.count, std::memory_order_seq_cst);
@@ -178,9 +178,9 @@ void job_inbox::wait_no_more() noexcept {
 }
 
 /// Under the lock `sharing_`. Returns: whether the owner waited.
-bool job_inbox::stop_wait() noexcept {
+bool job_inbox::stop_wait(owner_state next) noexcept {
   if (owner_ != owner_state::waits) return false;
-  owner_ = owner_state::busy;
+  owner_ = next;
   return true;
 }
 
@@ -242,6 +242,8 @@ bool job_inbox::await(thread_state& home) noexcept {
   }
   observation_ = {};
   end_rest();
+  if (std::exchange(looks_elsewhere_, false) && load_ != nullptr)
+    load_->pool->rouse_another(*load_);  // which looks instead of this one
   return owner_ != owner_state::closed;
 }
 

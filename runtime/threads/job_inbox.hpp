@@ -51,9 +51,11 @@ class job_inbox {
   /// Throws: std::bad_alloc; the caller keeps `item`.
   enum class pushed : std::uint8_t { refused, accepted, woke, left_waiting };
   pushed push(job_slot&& item, bool wakes_owner = true);
-  /// Has the owner, if it waits, look once more for jobs. Any thread.
+  /// Wakes the owner, if it waits: for its own jobs, or to look for those of others as well. Any
+  /// thread.
   /// Returns: whether its thread had nothing to run.
-  bool rouse() noexcept;
+  bool wake() noexcept { return end_wait(owner_state::busy); }
+  bool rouse() noexcept { return end_wait(owner_state::roused); }
   /// Moves up to `limit` of the jobs into `target`: the oldest half of a batch that arrived
   /// together, and none behind a job that must stay. Any thread.
   void give_away(stolen_jobs& target, std::size_t limit) noexcept;
@@ -87,6 +89,9 @@ class job_inbox {
   bool somebody_calls = false;
 
  private:
+  /// `waits`: the next job wakes the owner. `roused`: busy, and woken since its last fetch to look
+  /// for jobs of others.
+  enum class owner_state : std::uint8_t { busy, roused, waits, closed };
   struct wake_up : post {
     job_inbox* inbox = nullptr;
   };
@@ -97,7 +102,8 @@ class job_inbox {
   bool take_from_others(thread_state& home) noexcept;
   wake_reason wait_for_jobs(thread_state& home) noexcept;
   void wait_no_more() noexcept;
-  bool stop_wait() noexcept;
+  bool stop_wait(owner_state next = owner_state::busy) noexcept;
+  bool end_wait(owner_state next) noexcept;
   bool begin_rest() noexcept;
   void end_rest() noexcept;
 
@@ -105,8 +111,7 @@ class job_inbox {
   shared_policy sharing_;  // guards:
   item_queue<job_slot> arrivals_;
   atomic<std::uint64_t> came_{0};
-  enum class owner_state : std::uint8_t { busy, waits, closed };
-  owner_state owner_ = owner_state::busy;  // `waits`: the next job wakes the owner
+  owner_state owner_ = owner_state::busy;
 
   alignas(64) shared_policy taking_;  // guards, and is taken before `sharing_`:
   item_queue<job_slot> queue_;
@@ -122,7 +127,8 @@ class job_inbox {
     std::uint64_t end = 0;
     std::uint64_t time = 0;  // in ticks
   } last_batch_;
-  observed_queue observation_;  // of another worker
+  observed_queue observation_;    // of another worker
+  bool looks_elsewhere_ = false;  // others rely on it to look for jobs of other workers
   mailbox* home_ = nullptr;
   wait_record* waiter_ = nullptr;
   wake_up wake_up_;

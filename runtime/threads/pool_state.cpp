@@ -118,7 +118,7 @@ void pool_state::push(job_slot&& item, worker_load& worker) {
   const auto result = inbox.push(std::move(item), !movable);
   if (result == refused) throw executor_stopped();
   if (!movable || result == woke) return;
-  if (result == left_waiting && (any_searching(roles.load()) || inbox.rouse())) return;
+  if (result == left_waiting && (any_searching(roles.load()) || inbox.wake())) return;
   rouse_another(worker);
 }
 
@@ -179,7 +179,7 @@ void pool_state::end_search(const worker_load& worker) noexcept {
     const std::int64_t queue = inbox != nullptr ? inbox->queue() : 0;
     if (queue <= 0) continue;
     const bool rests = loads[i].dry.load(std::memory_order_relaxed);
-    const bool is_served = &loads[i] == &worker || (rests && inbox->rouse());
+    const bool is_served = &loads[i] == &worker || (rests && inbox->wake());
     more = more || queue > 1 || !is_served;
   }
   if (more) rouse_another(worker);

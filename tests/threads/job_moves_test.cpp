@@ -125,6 +125,38 @@ TEST_CASE("thread_pool: jobs submitted while a worker waits awake begin side by 
   CHECK(late == 0);
 }
 
+TEST_CASE("thread_pool: a worker woken for another one's job, which gets its own, wakes a third",
+          "[pool][stress]") {
+  thread_pool pool(3);
+  strand first(pool), second(pool), third(pool);  // a worker each
+  event over;
+  for (strand* busier : {&second, &second, &third, &third}) busier->post([&] { over.wait(); });
+  const std::size_t rounds = testing::scaled(1'000, 100);
+  std::size_t late = 0;
+  for (std::size_t round = 0; round < rounds; ++round) {
+    std::atomic<bool> blocks{false}, started{false};
+    std::atomic<int> ended{0};
+    const auto starts = [&] { return started.load(); };
+    first.post([&] {
+      blocks = true;
+      comes_true(starts);
+      ++ended;
+    });
+    comes_true([&] { return blocks.load(); });
+    // It waits behind the job that computes, because the first worker has had the fewest jobs.
+    pool.post([&] { started = true; });
+    // Before the second worker looks for that job, or while it observes it.
+    std::this_thread::sleep_for(round % 8 * 20us);
+    second.post([&] {
+      late += comes_true(starts) ? 0 : 1;
+      ++ended;
+    });
+    comes_true([&] { return ended == 2; });
+  }
+  over.set();
+  CHECK(late == 0);
+}
+
 TEST_CASE("thread_pool moves a job from a worker that computes after it has waited", "[pool]") {
   run_here([] {
     thread_pool pool(3);
