@@ -35,7 +35,7 @@ class uring_backend final : public backend {
   time_point now() const noexcept override { return std::chrono::steady_clock::now(); }
   void listen(int wake_descriptor) override {
     wake_descriptor_ = wake_descriptor;
-    arm_poll(this, wake_descriptor_, POLLIN);
+    arm_wake();
   }
 
   bool submit(operation& op) noexcept override {
@@ -152,11 +152,15 @@ class uring_backend final : public backend {
     arm_poll(&op, op.fd, readiness_of(op));
   }
 
-  void arm_poll(void* data, int fd, short events) noexcept {
+  void arm_poll(void* data, int fd, short events, unsigned mode = 0) noexcept {
     io_uring_sqe* entry = next_entry();
     ::io_uring_prep_poll_add(entry, fd, static_cast<unsigned>(events));
+    entry->len = mode;
     ::io_uring_sqe_set_data(entry, data);
   }
+
+  /// Each write is reported, so nobody need read the descriptor.
+  void arm_wake() noexcept { arm_poll(this, wake_descriptor_, POLLIN, IORING_POLL_ADD_MULTI); }
 
   void pause(operation& op) noexcept {
     op.stage = stage_pausing;
@@ -185,9 +189,10 @@ class uring_backend final : public backend {
   }
 
   [[gnu::noinline]] void take_results() noexcept {
-    ring_.take_completions([this](void* data, std::int32_t result) {
+    ring_.take_completions([this](void* data, std::int32_t result, bool more) {
       if (data == this) {
-        unwatched_ = true;
+        woken_ = true;
+        unwatched_ = !more;
       } else if (data != nullptr) {
         auto& op = *static_cast<operation*>(data);
         op.result = result;
@@ -202,11 +207,7 @@ class uring_backend final : public backend {
     completions round = completions_;
     completions_ = completions();
     while (operation* op = round.pop()) settle(*op);
-    if (!std::exchange(unwatched_, false)) return;
-    woken_ = true;
-    std::uint64_t count = 0;
-    [[maybe_unused]] const ssize_t size = ::read(wake_descriptor_, &count, sizeof count);
-    arm_poll(this, wake_descriptor_, POLLIN);
+    if (std::exchange(unwatched_, false)) arm_wake();
   }
 
   void settle(operation& op) noexcept {

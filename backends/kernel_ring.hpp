@@ -94,7 +94,8 @@ class kernel_ring {
     news_registered_ = ::io_uring_register_eventfd(&ring_, news_.number) == 0;
     return news_registered_ ? news_.number : -1;
   }
-  /// Calls `take(data, result)` for each completion that is there, and then frees their places.
+  /// Calls `take(data, result, more)` for each completion that is there, and then frees their
+  /// places; `more`: its operation goes on.
   template <typename Take>
   void take_completions(Take take) noexcept {
     unsigned head = 0;
@@ -102,7 +103,7 @@ class kernel_ring {
     io_uring_cqe* entry = nullptr;
     io_uring_for_each_cqe(&ring_, head, entry) {
       ++position;
-      take(::io_uring_cqe_get_data(entry), entry->res);
+      take(::io_uring_cqe_get_data(entry), entry->res, (entry->flags & IORING_CQE_F_MORE) != 0);
     }
     ::io_uring_cq_advance(&ring_, position);
   }
