@@ -160,14 +160,16 @@ bool job_inbox::take_from_others(thread_state& home) noexcept {
     std::unique_lock lock(taking_);
     reserve_chunk(queue_, lock);
   } catch (const std::bad_alloc&) {
+    look_at_ = home.time.after(patience_with_waking);
     return false;
   }
   stolen_jobs jobs;
-  observation_ = load_->pool->steal_into(*load_, jobs, observation_, home.time.after({}));
-  looks_elsewhere_ = observation_.owner != nullptr;
+  look_at_ = load_->pool->steal_into(*load_, jobs, home.time.after({}));
+  // Stolen jobs would wait behind the first of them.
+  looks_elsewhere_ = jobs.count > 0 || look_at_ != clock::time_point::max();
   const std::lock_guard lock(taking_);
   for (std::size_t i = 0; i < jobs.count; ++i) queue_.push(std::move(*jobs.jobs[i]));
-  add(departures_, std::uint64_t{0} - jobs.count, std::memory_order_seq_cst);
+  add(stolen_, jobs.count, std::memory_order_seq_cst);
   return jobs.count > 0;
 }
 
@@ -195,16 +197,16 @@ void job_inbox::end_rest() noexcept {
   if (std::exchange(rests_, false) && load_ != nullptr) load_->pool->end_rest(*load_);
 }
 
-/// Waits for jobs; while another worker's queue is observed, for at most its patience.
+/// Waits for jobs, its own or, at `look_at_`, those of others.
 wake_reason job_inbox::wait_for_jobs(thread_state& home) noexcept {
   struct look_again : timer {
     explicit look_again(job_inbox& target) noexcept : inbox(target) {}
     job_inbox& inbox;
     wait_record wait{"jobs"};
   } alarm(*this);
-  if (observation_.owner != nullptr) {
+  if (look_at_ != clock::time_point::max()) {
     alarm.fiber = &home.running();
-    alarm.due = observation_.overdue_at;
+    alarm.due = look_at_;
     alarm.fire = [](timer& due) noexcept {
       auto& look = static_cast<look_again&>(due);
       // Before the mail is read: the wake-up may have been posted already.
@@ -222,8 +224,9 @@ wake_reason job_inbox::wait_for_jobs(thread_state& home) noexcept {
 /// A thread that looks for each job of a stream takes the inbox's cache lines from the one that
 /// submits them, and both wait for memory most of the time.
 void job_inbox::let_jobs_gather(const thread_state& home) const noexcept {
-  const bool is_over = departures_.load(std::memory_order_relaxed) == last_batch_.end;
-  if (last_batch_.size < 2 || !is_over) return;
+  const std::uint64_t gone =
+      departures_.load(std::memory_order_relaxed) - stolen_.load(std::memory_order_relaxed);
+  if (last_batch_.size < 2 || gone != last_batch_.end) return;
   if (!home.busy_wait.may_stay() || !may_wait_awake(home)) return;
   home.busy_wait.pause_since(last_batch_.time, [&] { return home.mail().filled(); });
 }
@@ -235,12 +238,10 @@ bool job_inbox::await(thread_state& home) noexcept {
     if (look_awake(home) || begin_rest()) continue;
     if (load_ != nullptr && take_from_others(home)) {
       wait_no_more();
-      load_->pool->rouse_another(*load_);  // or the stolen jobs would wait behind the first of them
       continue;
     }
     if (wait_for_jobs(home) == wake_reason::interrupted) return false;
   }
-  observation_ = {};
   end_rest();
   if (std::exchange(looks_elsewhere_, false) && load_ != nullptr)
     load_->pool->rouse_another(*load_);  // which looks instead of this one
@@ -263,7 +264,6 @@ bool job_inbox::pop(first::kind kind, std::optional<job_slot>& job) noexcept {
       return false;
     chunk = queue_.pop(job);
     add(departures_, 1);
-    add(starts_, 1);
     uncovers = !job->movable() && queue_.size() > 0;
   }
   if (uncovers && load_ != nullptr) load_->pool->rouse_another(*load_);

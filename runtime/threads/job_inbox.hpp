@@ -21,15 +21,6 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 class mailbox;
 
-/// Another worker's queue, and the value that its begun() will have when all jobs that are in it
-/// now have begun.
-struct observed_queue {
-  const worker_load* owner = nullptr;
-  std::uint64_t over_at = 0;
-  bool wakes_up = false;           // the worker
-  clock::time_point overdue_at{};  // when its jobs have waited long enough
-};
-
 /// The jobs that a worker steals at a time.
 struct stolen_jobs {
   std::array<std::optional<job_slot>, 16> jobs;
@@ -63,10 +54,10 @@ class job_inbox {
   /// Returns: how many jobs the owner has not begun; an estimate while jobs come and go. Any
   /// thread.
   std::int64_t queue() const noexcept {
-    return static_cast<std::int64_t>(came_.load() - departures_.load());
+    return static_cast<std::int64_t>(came_.load() + stolen_.load() - departures_.load());
   }
-  /// Returns: how many jobs the owner has begun. Any thread.
-  std::uint64_t begun() const noexcept { return starts_.load(std::memory_order_relaxed); }
+  /// Returns: how many jobs the owner has begun or lost to thieves. Any thread.
+  std::uint64_t departures() const noexcept { return departures_.load(std::memory_order_relaxed); }
 
   // The rest is for the owner alone.
   /// The owner is the worker with that load.
@@ -115,8 +106,8 @@ class job_inbox {
 
   alignas(64) shared_policy taking_;  // guards, and is taken before `sharing_`:
   item_queue<job_slot> queue_;
-  atomic<std::uint64_t> departures_{0};  // started or lost to thieves, minus stolen ones
-  atomic<std::uint64_t> starts_{0};
+  atomic<std::uint64_t> departures_{0};
+  atomic<std::uint64_t> stolen_{0};  // by the owner
 
   // Of the owner:
   worker_load* load_ = nullptr;  // null: not a worker, or closed
@@ -127,8 +118,8 @@ class job_inbox {
     std::uint64_t end = 0;
     std::uint64_t time = 0;  // in ticks
   } last_batch_;
-  observed_queue observation_;    // of another worker
   bool looks_elsewhere_ = false;  // others rely on it to look for jobs of other workers
+  clock::time_point look_at_ = clock::time_point::max();  // when it looks for them again
   mailbox* home_ = nullptr;
   wait_record* waiter_ = nullptr;
   wake_up wake_up_;

@@ -3,6 +3,7 @@
 // end of the last job is noticed.
 #include "threads/pool_state.hpp"
 
+#include <algorithm>
 #include <limits>
 #include <motet/detail/base/atomic.hpp>
 #include <motet/detail/core/inherited_locals.hpp>
@@ -224,12 +225,6 @@ std::int64_t share_of(const worker_load& thief, const worker_load& victim, std::
   return overdue ? queue : fair_share(thief, victim);
 }
 
-observed_queue queue_of(worker_load& owner, std::uint64_t starts, std::int64_t size, bool waking,
-                        clock::time_point present) noexcept {
-  const clock::duration time = waking ? clock::duration(patience_with_waking) : patience;
-  return {&owner, starts + static_cast<std::uint64_t>(size), waking, present + time};
-}
-
 /// Returns: whether a job was stolen.
 bool steal(worker_load& thief, worker_load& victim, job_inbox& inbox, stolen_jobs& loot,
            std::int64_t limit) noexcept {
@@ -245,29 +240,32 @@ bool steal(worker_load& thief, worker_load& victim, job_inbox& inbox, stolen_job
 /// No job is left behind while its worker is busy and another one rests: that one changes `roles`
 /// before it looks at the queues, and a producer reads `roles` after the job is in its place. All
 /// of these accesses are sequentially consistent, so one of the two sees what the other has done.
-observed_queue pool_state::steal_into(worker_load& thief, stolen_jobs& loot,
-                                      const observed_queue& last,
-                                      clock::time_point present) noexcept {
+clock::time_point pool_state::steal_into(worker_load& thief, stolen_jobs& loot,
+                                         clock::time_point present) noexcept {
   const auto number = static_cast<std::size_t>(&thief - loads.get());
-  observed_queue longest;
-  std::int64_t most_jobs = 0;
+  clock::time_point look_at = clock::time_point::max();
   for (std::size_t i = 1; i < count; ++i) {
-    worker_load& worker = loads[(number + i) % count];
+    const std::size_t other = (number + i) % count;
+    worker_load& worker = loads[other];
     job_inbox* inbox = worker.inbox.load(std::memory_order_acquire);
     if (inbox == nullptr) continue;
-    const std::uint64_t starts = inbox->begun();
+    const std::uint64_t departures = inbox->departures();
     const std::int64_t queue = inbox->queue();
     if (queue <= 0) continue;
-    const bool same_owner = last.owner == &worker && starts < last.over_at;
-    const bool overdue = same_owner && present >= last.overdue_at;
+    seen_queue& jobs = queues[number * count + other];
+    if (departures >= jobs.over_at)
+      jobs = {departures + static_cast<std::uint64_t>(queue), present};
     const bool waking = wakes_up(worker);
+    const bool overdue = jobs.is_overdue(waking, present);
     const std::int64_t share = share_of(thief, worker, queue, overdue, waking);
-    if (share > 0 && steal(thief, worker, *inbox, loot, share)) return {};
-    if (overdue || queue <= most_jobs) continue;  // overdue: its jobs must stay
-    most_jobs = queue;
-    longest = same_owner ? last : queue_of(worker, starts, queue, waking, present);
+    if (share > 0 && steal(thief, worker, *inbox, loot, share)) {
+      jobs = {};  // the next ones are overdue later
+      break;
+    }
+    if (!overdue)
+      look_at = std::min(look_at, jobs.look_at(waking, present));  // else they must stay
   }
-  return longest;
+  return look_at;
 }
 
 void pool_state::rouse_another(const worker_load& busy) noexcept {

@@ -2,6 +2,7 @@
 // The state that a thread_pool and its workers share.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -23,7 +24,6 @@
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 struct stolen_jobs;
-struct observed_queue;
 
 /// How long jobs wait behind a computing job before even a worker with more jobs takes them: about
 /// the time to wake a thread.
@@ -31,6 +31,26 @@ inline constexpr auto patience = std::chrono::microseconds(100);
 /// The same for a worker that has just been woken: it may wait for a processor, or a fiber of an
 /// earlier job may compute.
 inline constexpr auto patience_with_waking = std::chrono::milliseconds(5);
+
+/// What a worker that rests has seen of another one's queue.
+struct seen_queue {
+  std::uint64_t over_at = 0;  // departures() when all jobs that it has seen there have left
+  clock::time_point since{};  // when it saw them first
+
+  bool is_overdue(bool waking, clock::time_point present) const noexcept {
+    return present >= due(waking);
+  }
+  /// Returns: when to look again. A worker that is waking up may be so soon, and compute then.
+  clock::time_point look_at(bool waking, clock::time_point present) const noexcept {
+    if (!waking) return due(waking);
+    return std::min(due(waking), present + std::max<clock::duration>(patience, present - since));
+  }
+
+ private:
+  clock::time_point due(bool waking) const noexcept {
+    return since + (waking ? clock::duration(patience_with_waking) : patience);
+  }
+};
 
 /// See pool_state::roles.
 inline constexpr std::uint64_t one_searching = std::uint64_t{1} << 32;
@@ -46,7 +66,9 @@ std::int64_t load_of(const worker_load& worker) noexcept;
 
 struct pool_state : std::enable_shared_from_this<pool_state> {
   explicit pool_state(std::size_t workers)
-      : count(workers), loads(std::make_unique<worker_load[]>(workers)) {
+      : count(workers),
+        loads(std::make_unique<worker_load[]>(workers)),
+        queues(std::make_unique<seen_queue[]>(workers * workers)) {
     threads.reserve(workers);
     for (std::size_t i = 0; i < workers; ++i) loads[i].pool = this;
   }
@@ -88,12 +110,12 @@ struct pool_state : std::enable_shared_from_this<pool_state> {
   ///          pool is idle, which a worker announces when it goes to rest.
   bool is_needed_elsewhere(const worker_load& worker) const noexcept;
   /// Steals jobs of another worker for `thief`, which rests: up to half the difference between that
-  /// worker's jobs and its own. If no job of the queue `last` has started since, up to half of
-  /// that queue; only one job if its worker is waking up.
-  /// Returns: if no job was stolen, the longest queue, at which the thief should look again when it
-  ///          is overdue.
-  observed_queue steal_into(worker_load& thief, stolen_jobs& loot, const observed_queue& last,
-                            clock::time_point present) noexcept;
+  /// worker's jobs and its own. If the thief has seen them for a while, up to half of the queue;
+  /// only one job if its worker is waking up.
+  /// Returns: if no job was stolen, when the thief should look again; time_point::max() if there is
+  ///          nothing to look for.
+  clock::time_point steal_into(worker_load& thief, stolen_jobs& loot,
+                               clock::time_point present) noexcept;
   /// Unless a worker searches, has one that rests look for the jobs that `busy` has not begun.
   void rouse_another(const worker_load& busy) noexcept;
 
@@ -101,6 +123,7 @@ struct pool_state : std::enable_shared_from_this<pool_state> {
   const std::uint64_t microsecond = ticks_in(std::chrono::microseconds(1));
   const std::size_t count;
   const std::unique_ptr<worker_load[]> loads;
+  const std::unique_ptr<seen_queue[]> queues;  // a row for each worker, which alone uses it
   std::vector<thread> threads;
   const options settings = options_here();  // of the workers
   std::optional<semaphore> slots;

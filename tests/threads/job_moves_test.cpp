@@ -27,12 +27,12 @@ namespace {
 
 constexpr auto patience = 20s;
 
-/// Blocks the thread that calls it until `condition` is true, or patience is at an end.
+/// Blocks the thread that calls it until `condition` is true, or `limit` has passed.
 template <typename Condition>
-bool comes_true(Condition condition) {
+bool comes_true(Condition condition, std::chrono::seconds limit = patience) {
   const auto begin = std::chrono::steady_clock::now();
   while (!condition()) {
-    if (std::chrono::steady_clock::now() - begin > patience) return false;
+    if (std::chrono::steady_clock::now() - begin > limit) return false;
     std::this_thread::sleep_for(50us);
   }
   return true;
@@ -155,6 +155,56 @@ TEST_CASE("thread_pool: a worker woken for another one's job, which gets its own
   }
   over.set();
   CHECK(late == 0);
+}
+
+TEST_CASE("thread_pool: a worker that often gets a small job takes one that waits too long",
+          "[pool]") {
+  thread_pool pool(2);
+  strand first(pool), second(pool);
+  event over, computes;
+  for (int i = 0; i < 2; ++i) second.post([&] { over.wait(); });  // so that the shares are even
+  std::atomic<bool> computing{false}, started{false};
+  const auto starts = [&] { return started.load(); };
+  // Computes when it has waited: so this worker counts as one that is waking up.
+  first.post([&] {
+    computes.wait();
+    computing = true;
+    comes_true(starts);
+  });
+  std::this_thread::sleep_for(5ms);
+  computes.set();
+  comes_true([&] { return computing.load(); });
+  pool.post([&] { started = true; });
+  const auto end = std::chrono::steady_clock::now() + 500ms;
+  while (!started && std::chrono::steady_clock::now() < end) {
+    second.post([] {});
+    std::this_thread::sleep_for(500us);
+  }
+  CHECK(started);
+  started = true;
+  over.set();
+}
+
+TEST_CASE("thread_pool: queues whose jobs must stay do not hide one that may move", "[pool]") {
+  thread_pool pool(4);
+  strand strands[] = {strand(pool), strand(pool), strand(pool), strand(pool)};
+  event over;
+  std::atomic<int> computing{0};
+  std::atomic<bool> started{false};
+  const auto starts = [&] { return started.load(); };
+  for (int worker = 0; worker < 3; ++worker) {
+    strands[worker].post([&] {
+      ++computing;
+      comes_true(starts);
+    });
+    for (int i = 0; worker < 2 && i < 2; ++i) strands[worker].post([] {});
+  }
+  strands[3].post([&] { over.wait(); });
+  comes_true([&] { return computing == 3; });
+  pool.post([&] { started = true; });  // behind the job of the third worker
+  CHECK(comes_true(starts, 2s));
+  started = true;
+  over.set();
 }
 
 TEST_CASE("thread_pool moves a job from a worker that computes after it has waited", "[pool]") {
