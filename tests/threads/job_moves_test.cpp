@@ -122,6 +122,7 @@ TEST_CASE("thread_pool: jobs submitted while a worker waits awake begin side by 
     for (const auto& meeting : meetings) late += meeting.get() ? 0 : 1;
   }
   over.set();
+  pool.drain();
   CHECK(late == 0);
 }
 
@@ -154,6 +155,7 @@ TEST_CASE("thread_pool: a worker woken for another one's job, which gets its own
     comes_true([&] { return ended == 2; });
   }
   over.set();
+  pool.drain();
   CHECK(late == 0);
 }
 
@@ -183,6 +185,7 @@ TEST_CASE("thread_pool: a worker that often gets a small job takes one that wait
   CHECK(started);
   started = true;
   over.set();
+  pool.drain();
 }
 
 TEST_CASE("thread_pool: queues whose jobs must stay do not hide one that may move", "[pool]") {
@@ -205,6 +208,7 @@ TEST_CASE("thread_pool: queues whose jobs must stay do not hide one that may mov
   CHECK(comes_true(starts, 2s));
   started = true;
   over.set();
+  pool.drain();
 }
 
 TEST_CASE("thread_pool moves a job from a worker that computes after it has waited", "[pool]") {
