@@ -118,10 +118,10 @@ bool job_inbox::fetch() noexcept {
   }
   if (owner_ == owner_state::closed) return true;
   looks_elsewhere_ = looks_elsewhere_ || owner_ == owner_state::roused;
-  const bool found = queue_.size() > 0;
-  const bool waits = !found && rests_ && !wake_is_under_way_;
+  const bool has_job = queue_.size() > 0;
+  const bool waits = !has_job && rests_ && !wake_is_under_way_;
   owner_ = waits ? owner_state::waits : owner_state::busy;
-  return found;
+  return has_job;
 }
 
 namespace {
