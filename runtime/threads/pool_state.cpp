@@ -218,11 +218,11 @@ std::int64_t fair_share(const worker_load& thief, const worker_load& victim) noe
   return (load_of(victim) - load_of(thief)) / 2;
 }
 
-/// Returns: how many of the `queue` jobs of `victim` the thief may steal.
-std::int64_t share_of(const worker_load& thief, const worker_load& victim, std::int64_t queue,
-                      bool overdue, bool waking) noexcept {
-  if (waking) return overdue ? 1 : 0;
-  return overdue ? queue : fair_share(thief, victim);
+/// Returns: how many jobs of `victim` the thief may steal.
+std::int64_t share_of(const worker_load& thief, const worker_load& victim, bool overdue,
+                      bool waking) noexcept {
+  const std::int64_t share = waking ? 0 : fair_share(thief, victim);
+  return overdue ? std::max<std::int64_t>(share, 1) : share;
 }
 
 /// Returns: whether a job was stolen.
@@ -257,7 +257,7 @@ clock::time_point pool_state::steal_into(worker_load& thief, stolen_jobs& loot,
       jobs = {departures + static_cast<std::uint64_t>(queue), present};
     const bool waking = wakes_up(worker);
     const bool overdue = jobs.is_overdue(waking, present);
-    const std::int64_t share = share_of(thief, worker, queue, overdue, waking);
+    const std::int64_t share = share_of(thief, worker, overdue, waking);
     if (share > 0 && steal(thief, worker, *inbox, loot, share)) {
       jobs = {};  // the next ones are overdue later
       break;

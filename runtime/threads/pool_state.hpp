@@ -110,9 +110,9 @@ struct pool_state : std::enable_shared_from_this<pool_state> {
   ///          pool is idle, which a worker announces when it goes to rest.
   bool is_needed_elsewhere(const worker_load& worker) const noexcept;
   /// Steals jobs of another worker for `thief`, which rests: up to half the difference between that
-  /// worker's jobs and its own. If the thief has seen them for a while, up to half of the queue;
-  /// only one job if its worker is waking up.
-  /// Returns: if no job was stolen, when the thief should look again; time_point::max() if there is
+  /// worker's jobs and its own; at least one job of a queue that the thief has seen for a while,
+  /// and no more than that of a worker that is waking up. Returns: if no job was stolen, when the
+  /// thief should look again; time_point::max() if there is
   ///          nothing to look for.
   clock::time_point steal_into(worker_load& thief, stolen_jobs& loot,
                                clock::time_point present) noexcept;
