@@ -31,6 +31,8 @@ struct waiting_tag;
 struct waiting : tagged_link<waiting_tag> {
   operation* op = nullptr;
   std::size_t look = 0;  // its index in looks_; 0: it has none
+  bool skipped = false;  // by the next look: its descriptor was ready at the last one
+  int ready_looks = 0;   // in a row, after which it had to wait all the same
 };
 static_assert(sizeof(waiting) <= sizeof(operation::scratch));
 
@@ -111,46 +113,51 @@ class sim_backend final : public backend {
 
   /// Waits until a descriptor is ready, or until the limit if there is one.
   void wait_for_real(const timespec* limit) noexcept {
-    constexpr timespec soon{0, 1'000'000};
-    bool all_listed = false;
+    long pause = shortest_pause;  // operations without a look are tried again soon
     try {
-      all_listed = list_looks();
+      pause = list_looks();
     } catch (const std::bad_alloc&) {
-      // Operations without a look are tried again soon.
     }
-    const bool longer = limit == nullptr || limit->tv_sec > 0 || limit->tv_nsec > soon.tv_nsec;
-    ::ppoll(looks_.data(), looks_.size(), longer && !all_listed ? &soon : limit, nullptr);
+    const timespec soon{0, pause};
+    const bool longer = limit == nullptr || limit->tv_sec > 0 || limit->tv_nsec > pause;
+    ::ppoll(looks_.data(), looks_.size(), longer && pause > 0 ? &soon : limit, nullptr);
     mark_ready();
     woken();
   }
 
   /// Fills looks_ with the descriptors of the waiting operations. An operation that still waits
   /// although its descriptor was ready the previous time is skipped once.
-  /// Returns: whether no operation was skipped.
-  bool list_looks() {
-    bool whole = true;
+  /// Returns: when the first skipped operation is to be tried again, in nanoseconds; 0 if none was
+  ///          skipped.
+  long list_looks() {
+    long pause = 0;
     looks_.clear();
     looks_.push_back({wake_descriptor_, POLLIN, 0});
     for (waiting* entry = waits_.front(); entry != nullptr; entry = waits_.next(*entry)) {
       entry->look = 0;
-      if (std::exchange(entry->op->spurious_wakes, std::uint8_t{0}) != 0) {
-        whole = false;
+      if (std::exchange(entry->skipped, false)) {
+        const long length = shortest_pause << std::min(entry->ready_looks - 1, most_doublings);
+        pause = pause == 0 ? length : std::min(pause, length);
       } else {
         looks_.push_back({entry->op->fd, readiness_of(*entry->op), 0});
         entry->look = looks_.size() - 1;
       }
     }
-    return whole;
+    return pause;
   }
 
   /// Marks the operations whose descriptors are ready, which are tried next: one that still waits
   /// then was woken spuriously.
   void mark_ready() noexcept {
     for (waiting* entry = waits_.front(); entry != nullptr; entry = waits_.next(*entry)) {
-      const bool ready = entry->look != 0 && looks_[entry->look].revents != 0;
-      entry->op->spurious_wakes = ready ? 1 : 0;
+      if (entry->look == 0 || entry->look >= looks_.size()) continue;
+      entry->skipped = looks_[entry->look].revents != 0;
+      entry->ready_looks = entry->skipped ? entry->ready_looks + 1 : 0;
     }
   }
+
+  static constexpr long shortest_pause = 1'000'000;  // nanoseconds
+  static constexpr int most_doublings = 5;
 
   time_point time_ = std::chrono::steady_clock::now();
   int wake_descriptor_ = -1;

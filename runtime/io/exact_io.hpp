@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: MIT
-// Moving all of a buffer by calls that may move less.
+// What calls that make several operations on a descriptor have in common.
 #pragma once
 
+#include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <motet/runtime/backend.hpp>
+#include <motet/sync/time.hpp>
 #include <span>
 #include <system_error>
 
@@ -32,6 +35,22 @@ class descriptor_guard {
 
  private:
   descriptor_use use_;
+};
+
+/// Retries a call after waits that end at once because a socket has something in its error queue,
+/// which makes it ready for as long as the program leaves it there: after pauses of 1 to 32 ms,
+/// which double. Source: recv(2), MSG_ERRQUEUE.
+class vain_wait {
+ public:
+  /// Switchpoint. Throws: a pending interruption.
+  void pause() {
+    sleep_for(length_);
+    length_ = std::min(2 * length_, longest);
+  }
+
+ private:
+  static constexpr std::chrono::milliseconds longest{32};
+  std::chrono::milliseconds length_{1};
 };
 
 /// How far a call has come, and why not farther: minus an errno value, or 0.

@@ -8,18 +8,17 @@
 
 #include <array>
 #include <cerrno>
-#include <chrono>
 #include <memory>
 #include <motet/detail/threads/offloaded.hpp>
 #include <motet/fibers/fiber.hpp>
 #include <motet/io/io.hpp>
-#include <motet/sync/time.hpp>
 #include <optional>
 #include <system_error>
 
 #include "base/faults.hpp"
 #include "base/sigpipe.hpp"
 #include "io/copy.hpp"
+#include "io/exact_io.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
@@ -76,23 +75,17 @@ ssize_t splice_now(int source, int target, std::size_t size) noexcept {
   return count < 0 ? -errno : count;
 }
 
-/// A socket with something in its error queue is ready for as long as the program leaves it there.
-/// Source: recv(2), MSG_ERRQUEUE.
-constexpr std::chrono::milliseconds pause_in_vain{1};
-
 /// Calls `splice`, which splices from or to `stream`, as soon as that is ready.
 /// Returns: bytes moved; 0 at the end; minus an errno value that says that this kernel cannot.
 /// Throws: std::system_error; a pending interruption.
 template <typename Splice>
 ssize_t splice_when_ready(const direction_lock& stream, short events, Splice splice) {
-  for (;;) {
+  for (vain_wait wait;;) {
     if (stream.descriptor() < 0) throw_errno(EBADF, "copy");
     const ssize_t count = splice();
     if (count >= 0 || count == -EINVAL || count == -ENOSYS) return count;
     if (count != -EAGAIN && count != -EINTR) throw_errno(static_cast<int>(-count), "copy");
-    if (count == -EAGAIN && (io::wait_fd(stream.descriptor(), events) & events) == 0) {
-      sleep_for(pause_in_vain);
-    }
+    if (count == -EAGAIN && (io::wait_fd(stream.descriptor(), events) & events) == 0) wait.pause();
   }
 }
 

@@ -8,11 +8,9 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <chrono>
 #include <cstdint>
 #include <motet/detail/core/internal_shield.hpp>
 #include <motet/io/splice_verbs.hpp>
-#include <motet/sync/time.hpp>
 
 #include "base/faults.hpp"
 #include "base/sigpipe.hpp"
@@ -41,16 +39,9 @@ bool would_wait(int descriptor, short events) noexcept {
   return ::poll(&query, 1, 0) == 0;
 }
 
-/// A socket with something in its error queue ends every wait at once, for as long as the program
-/// leaves it there. An interruption is thrown afterwards.
-void pause_in_vain() {
-  const internal_shield safe;
-  sleep_for(std::chrono::milliseconds(1));
-}
-
 /// Waits for the end on which a call between `source` and `target` was blocked.
 /// Returns: 0 or minus an errno value.
-std::int32_t await_ends(descriptor_guard& source, descriptor_guard& target) {
+std::int32_t await_ends(descriptor_guard& source, descriptor_guard& target, vain_wait& wait) {
   operation op;
   op.kind = verb::wait_fd;
   const bool empty = !is_ready(source.get(), POLLIN);
@@ -60,7 +51,10 @@ std::int32_t await_ends(descriptor_guard& source, descriptor_guard& target) {
   idle_end.waits_for(&op);
   const std::int32_t result = perform_now(op, "splice");
   idle_end.waits_for(nullptr);
-  if (result >= 0 && (result & op.flags) == 0) pause_in_vain();
+  if (result >= 0 && (result & op.flags) == 0) {
+    const internal_shield safe;  // an interruption is thrown afterwards
+    wait.pause();
+  }
   return std::min(result, 0);
 }
 
@@ -68,7 +62,7 @@ std::int32_t await_ends(descriptor_guard& source, descriptor_guard& target) {
 /// a fiber has closed one of the ends.
 template <typename Move>
 std::int32_t move_between(descriptor_guard& source, descriptor_guard& target, Move move) {
-  for (;;) {
+  for (vain_wait wait;;) {
     if (refused_by_pending()) return -ECANCELED;
     here().checkpoint();
     if (source.closed() || target.closed()) return -EBADF;
@@ -76,7 +70,7 @@ std::int32_t move_between(descriptor_guard& source, descriptor_guard& target, Mo
     if (result == -EINTR) continue;
     if (result != -EAGAIN) return result;
     if (source.closed() || target.closed()) return -EBADF;  // while `move` waited
-    if (const std::int32_t error = await_ends(source, target); error != 0) return error;
+    if (const std::int32_t error = await_ends(source, target, wait); error != 0) return error;
   }
 }
 
