@@ -8,9 +8,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <motet/runtime/backend.hpp>
-#include <motet/sync/time.hpp>
 #include <span>
 #include <system_error>
+#include <utility>
 
 #include "core/thread_state.hpp"
 #include "io/io.hpp"
@@ -37,20 +37,18 @@ class descriptor_guard {
   descriptor_use use_;
 };
 
-/// Retries a call after waits that end at once because a socket has something in its error queue,
-/// which makes it ready for as long as the program leaves it there: after pauses of 1 to 32 ms,
-/// which double. Source: recv(2), MSG_ERRQUEUE.
-class vain_wait {
+/// The pauses between the tries of a call whose waits end at once because a socket has something in
+/// its error queue, which makes it ready for as long as the program leaves it there.
+/// Source: recv(2), MSG_ERRQUEUE.
+class vain_waits {
  public:
-  /// Switchpoint. Throws: a pending interruption.
-  void pause() {
-    sleep_for(length_);
-    length_ = std::min(2 * length_, longest);
+  std::chrono::milliseconds next_pause() noexcept {
+    return std::exchange(pause_, std::min(2 * pause_, longest));
   }
 
  private:
   static constexpr std::chrono::milliseconds longest{32};
-  std::chrono::milliseconds length_{1};
+  std::chrono::milliseconds pause_{1};
 };
 
 /// How far a call has come, and why not farther: minus an errno value, or 0.

@@ -12,6 +12,7 @@
 #include <motet/detail/threads/offloaded.hpp>
 #include <motet/fibers/fiber.hpp>
 #include <motet/io/io.hpp>
+#include <motet/sync/time.hpp>
 #include <optional>
 #include <system_error>
 
@@ -80,12 +81,13 @@ ssize_t splice_now(int source, int target, std::size_t size) noexcept {
 /// Throws: std::system_error; a pending interruption.
 template <typename Splice>
 ssize_t splice_when_ready(const direction_lock& stream, short events, Splice splice) {
-  for (vain_wait wait;;) {
+  for (vain_waits waits;;) {
     if (stream.descriptor() < 0) throw_errno(EBADF, "copy");
     const ssize_t count = splice();
     if (count >= 0 || count == -EINVAL || count == -ENOSYS) return count;
     if (count != -EAGAIN && count != -EINTR) throw_errno(static_cast<int>(-count), "copy");
-    if (count == -EAGAIN && (io::wait_fd(stream.descriptor(), events) & events) == 0) wait.pause();
+    if (count == -EAGAIN && (io::wait_fd(stream.descriptor(), events) & events) == 0)
+      sleep_for(waits.next_pause());
   }
 }
 

@@ -9,12 +9,12 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdint>
-#include <motet/detail/core/internal_shield.hpp>
 #include <motet/io/splice_verbs.hpp>
 
 #include "base/faults.hpp"
 #include "base/sigpipe.hpp"
 #include "base/verb_table.hpp"
+#include "core/mail/remote_wait.hpp"
 #include "core/thread_state.hpp"
 #include "io/exact_io.hpp"
 #include "io/io.hpp"
@@ -41,7 +41,7 @@ bool would_wait(int descriptor, short events) noexcept {
 
 /// Waits for the end on which a call between `source` and `target` was blocked.
 /// Returns: 0 or minus an errno value.
-std::int32_t await_ends(descriptor_guard& source, descriptor_guard& target, vain_wait& wait) {
+std::int32_t await_ends(descriptor_guard& source, descriptor_guard& target, vain_waits& waits) {
   operation op;
   op.kind = verb::wait_fd;
   const bool empty = !is_ready(source.get(), POLLIN);
@@ -52,8 +52,8 @@ std::int32_t await_ends(descriptor_guard& source, descriptor_guard& target, vain
   const std::int32_t result = perform_now(op, "splice");
   idle_end.waits_for(nullptr);
   if (result >= 0 && (result & op.flags) == 0) {
-    const internal_shield safe;  // an interruption is thrown afterwards
-    wait.pause();
+    remote_wait pause("the error queue of a socket", op.fd);  // an interruption is thrown later
+    pause.await_until(here().time.after(waits.next_pause()));
   }
   return std::min(result, 0);
 }
@@ -62,7 +62,7 @@ std::int32_t await_ends(descriptor_guard& source, descriptor_guard& target, vain
 /// a fiber has closed one of the ends.
 template <typename Move>
 std::int32_t move_between(descriptor_guard& source, descriptor_guard& target, Move move) {
-  for (vain_wait wait;;) {
+  for (vain_waits waits;;) {
     if (refused_by_pending()) return -ECANCELED;
     here().checkpoint();
     if (source.closed() || target.closed()) return -EBADF;
@@ -70,7 +70,7 @@ std::int32_t move_between(descriptor_guard& source, descriptor_guard& target, Mo
     if (result == -EINTR) continue;
     if (result != -EAGAIN) return result;
     if (source.closed() || target.closed()) return -EBADF;  // while `move` waited
-    if (const std::int32_t error = await_ends(source, target, wait); error != 0) return error;
+    if (const std::int32_t error = await_ends(source, target, waits); error != 0) return error;
   }
 }
 
