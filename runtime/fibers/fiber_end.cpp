@@ -11,7 +11,6 @@
 
 #include "base/made_exception.hpp"
 #include "cancellation/child_failures.hpp"
-#include "core/event_recorder.hpp"
 #include "core/hooks.hpp"
 #include "core/store/hand_on_for_good.hpp"  // IWYU pragma: keep
 #include "fibers/family.hpp"
@@ -56,15 +55,6 @@ void run_body(control_block& fiber) noexcept {
     origins::note(fiber.error, fiber);
     fiber.ended_by = outcome::error;
   }
-}
-
-void begin_anew(thread_state& thread, call_site site) noexcept {
-  control_block& fiber = thread.running();
-  fiber.id = thread.store.next_id();
-  fiber.site = site;
-  fiber.spun_at = thread.reading();
-  thread.error_number() = 0;
-  if (thread.recorded()) thread.recording->note_run(fiber);
 }
 
 void run_main(thread_state& thread, const body_kind& kind, void* function) noexcept {

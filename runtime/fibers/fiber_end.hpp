@@ -3,7 +3,6 @@
 #pragma once
 
 #include <exception>
-#include <motet/base/call_site.hpp>
 #include <motet/detail/core/cold_part.hpp>
 
 #include "core/thread_state.hpp"
@@ -31,14 +30,5 @@ void give_up_failures(control_block& parent) noexcept;
 /// Returns: whether a fiber was still waiting for that.
 bool notify_awaiters(control_block& fiber) noexcept;
 void disarm_own(timers& time, cold_part& part) noexcept;
-
-/// Whether nobody could tell the running fiber, between two functions, from one that has just been
-/// spun.
-inline bool could_be_new(const thread_state& thread) noexcept {
-  const control_block& fiber = thread.running();
-  return !fiber.has_cold_part && fiber.interrupts == 0 && !shared(fiber);
-}
-/// The running fiber changes its identity.
-void begin_anew(thread_state& thread, call_site site) noexcept;
 
 }}}  // namespace motet::MOTET_ABI::detail

@@ -67,22 +67,23 @@ job_inbox::job_inbox() noexcept {
   };
 }
 
-job_inbox::pushed job_inbox::push(job_slot&& item, bool wakes_owner) {
+job_inbox::pushed job_inbox::push(job_slot&& item, const pool_state* pool) {
   if (made_in_ != this_process()) return pushed::refused;
   std::unique_lock lock(sharing_);
   reserve_chunk(arrivals_, lock);
   if (owner_ == owner_state::closed) return pushed::refused;
   arrivals_.push(std::move(item));
   arrivals_.prefetch_place();
-  add(came_, 1, std::memory_order_seq_cst);  // before the caller looks for resting workers
-  const bool stays = owner_ == owner_state::waits && !wakes_owner;
+  add(came_, 1, std::memory_order_seq_cst);  // before anybody looks for other workers
+  const bool stays =
+      owner_ == owner_state::waits && pool != nullptr && any_searching(pool->roles.load());
   const bool wakes = !stays && stop_wait();
   const std::size_t backlog = arrivals_.size();
   lock.unlock();
   race_point();
   const bool was_idle = wakes && home_->push_to_idle(wake_up_);
   if (backlog >= far_ahead && backlog % between_yields == 0) ::sched_yield();
-  if (stays) return pushed::left_waiting;
+  if (stays) return pushed::left_to_searcher;
   return was_idle ? pushed::woke : pushed::accepted;
 }
 
@@ -105,12 +106,20 @@ void job_inbox::give_away(stolen_jobs& target, std::size_t limit) noexcept {
   add(departures_, target.count);
 }
 
-/// Fetches all posted jobs.
+/// Called with the lock `taking_`.
+job_inbox::first job_inbox::first_in_queue() noexcept {
+  if (queue_.size() == 0) return {};
+  const job_slot& oldest = queue_.front();
+  return {oldest.holds_job() ? first::kind::job : first::kind::function, oldest.site};
+}
+
+/// Fetches all posted jobs, and looks at the first.
 /// Returns: whether there is a job, or the inbox is closed. If not, push() and rouse() will wake
 ///          the owner, except one that has not announced its rest yet.
 bool job_inbox::fetch() noexcept {
   const std::lock_guard taking_lock(taking_);
-  if (queue_.size() > 0) return true;
+  found_ = first_in_queue();
+  if (found_.type != first::kind::none) return true;
   const std::lock_guard sharing_lock(sharing_);
   if (arrivals_.size() > 0) {
     queue_.swap(arrivals_);
@@ -118,7 +127,8 @@ bool job_inbox::fetch() noexcept {
   }
   if (owner_ == owner_state::closed) return true;
   looks_elsewhere_ = looks_elsewhere_ || owner_ == owner_state::roused;
-  const bool has_job = queue_.size() > 0;
+  found_ = first_in_queue();
+  const bool has_job = found_.type != first::kind::none;
   const bool waits = !has_job && rests_ && !wake_is_under_way_;
   owner_ = waits ? owner_state::waits : owner_state::busy;
   return has_job;
@@ -232,7 +242,7 @@ void job_inbox::let_jobs_gather(const thread_state& home) const noexcept {
 }
 
 /// Between fetch() and the wait no other fiber runs, so the wake finds who waits.
-bool job_inbox::await(thread_state& home) noexcept {
+job_inbox::first job_inbox::await(thread_state& home) noexcept {
   let_jobs_gather(home);
   while (!fetch()) {
     if (look_awake(home) || begin_rest()) continue;
@@ -240,19 +250,17 @@ bool job_inbox::await(thread_state& home) noexcept {
       wait_no_more();
       continue;
     }
-    if (wait_for_jobs(home) == wake_reason::interrupted) return false;
+    if (wait_for_jobs(home) == wake_reason::interrupted) return {};
   }
   end_rest();
   if (std::exchange(looks_elsewhere_, false) && load_ != nullptr)
     load_->pool->rouse_another(*load_);  // which looks instead of this one
-  return owner_ != owner_state::closed;
+  return owner_ == owner_state::closed ? first() : found_;
 }
 
 job_inbox::first job_inbox::front() noexcept {
   const std::lock_guard lock(taking_);
-  if (queue_.size() == 0) return {};
-  const job_slot& oldest = queue_.front();
-  return {oldest.holds_job() ? first::kind::job : first::kind::function, oldest.site};
+  return first_in_queue();
 }
 
 bool job_inbox::pop(first::kind kind, std::optional<job_slot>& job) noexcept {
@@ -264,7 +272,7 @@ bool job_inbox::pop(first::kind kind, std::optional<job_slot>& job) noexcept {
       return false;
     chunk = queue_.pop(job);
     add(departures_, 1);
-    uncovers = !job->movable() && queue_.size() > 0;
+    uncovers = queue_.size() > 0 && !job->movable();
   }
   if (uncovers && load_ != nullptr) load_->pool->rouse_another(*load_);
   return true;

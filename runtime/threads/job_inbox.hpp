@@ -35,13 +35,13 @@ class job_inbox {
 
   /// Called before another thread can reach the inbox.
   void open(mailbox& home) noexcept { home_ = &home; }
-  /// Any thread. The caller keeps an `item` that is refused, for the inbox is closed, or the owner
-  /// is a thread of the parent process.
-  /// Returns: `woke` if the owner's thread had nothing to run; `left_waiting` if the owner waits,
-  ///          and was not to be woken; else `accepted`.
+  enum class pushed : std::uint8_t { refused, accepted, woke, left_to_searcher };
+  /// Any thread. Wakes the owner if it waits, unless a worker of `pool` searches: that one will.
+  /// The caller keeps an `item` that is refused because the inbox is closed, or the owner is a
+  /// thread of the parent process.
+  /// Returns: `woke` if the owner's thread had nothing to run.
   /// Throws: std::bad_alloc; the caller keeps `item`.
-  enum class pushed : std::uint8_t { refused, accepted, woke, left_waiting };
-  pushed push(job_slot&& item, bool wakes_owner = true);
+  pushed push(job_slot&& item, const pool_state* pool = nullptr);
   /// Wakes the owner, if it waits: for its own jobs, or to look for those of others as well. Any
   /// thread.
   /// Returns: whether its thread had nothing to run.
@@ -62,14 +62,14 @@ class job_inbox {
   // The rest is for the owner alone.
   /// The owner is the worker with that load.
   void join_pool(worker_load& load) noexcept { load_ = &load; }
-  /// Waits until there is a job.
-  /// Returns: false if the inbox is closed, or the fiber was interrupted.
-  bool await(thread_state& home) noexcept;
-  /// The oldest job that await() has found; another worker may steal it at any moment.
+  /// The oldest job; another worker may steal it at any moment.
   struct first {
     enum class kind : std::uint8_t { none, function, job } type = kind::none;
     call_site site = {};
   };
+  /// Waits until there is a job.
+  /// Returns: none if the inbox is closed, or the fiber was interrupted.
+  first await(thread_state& home) noexcept;
   first front() noexcept;
   /// Pops the oldest job, but only if it is of that kind.
   bool pop(first::kind kind, std::optional<job_slot>& job) noexcept;
@@ -88,6 +88,7 @@ class job_inbox {
   };
 
   bool fetch() noexcept;
+  first first_in_queue() noexcept;
   void let_jobs_gather(const thread_state& home) const noexcept;
   bool look_awake(thread_state& home) noexcept;
   bool take_from_others(thread_state& home) noexcept;
@@ -118,6 +119,7 @@ class job_inbox {
     std::uint64_t end = 0;
     std::uint64_t time = 0;  // in ticks
   } last_batch_;
+  first found_;                   // by the last fetch
   bool looks_elsewhere_ = false;  // others rely on it to look for jobs of other workers
   clock::time_point look_at_ = clock::time_point::max();  // when it looks for them again
   mailbox* home_ = nullptr;

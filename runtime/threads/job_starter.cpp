@@ -13,9 +13,9 @@
 #include <optional>
 #include <utility>
 
+#include "core/event_recorder.hpp"
 #include "core/hooks.hpp"
 #include "fibers/family.hpp"
-#include "fibers/fiber_end.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
@@ -25,6 +25,23 @@ using namespace std::chrono_literals;
 
 /// The longest pause between two tries to get memory; the end of the thread waits for a pause.
 constexpr auto longest_pause = 50ms;
+
+/// Whether nobody could tell the running fiber, between two functions, from one that has just been
+/// spun.
+bool could_be_new(const thread_state& thread) noexcept {
+  const control_block& fiber = thread.running();
+  return !fiber.has_cold_part && fiber.interrupts == 0 && !shared(fiber);
+}
+
+/// The running fiber changes its identity.
+void begin_anew(thread_state& thread, call_site site) noexcept {
+  control_block& fiber = thread.running();
+  fiber.id = thread.store.next_id();
+  fiber.site = site;
+  fiber.spun_at = thread.reading();
+  thread.error_number() = 0;
+  if (thread.recorded()) thread.recording->note_run(fiber);
+}
 
 /// The body of a fiber that calls one function after the other while the fiber is like new.
 class caller {
@@ -113,9 +130,8 @@ void start_or_refuse(thread_state& home, job& item) noexcept {
 
 /// Without memory for a fiber a posted function waits, for it has no caller to refuse. A job with a
 /// caller is refused.
-void start_front(thread_state& home, job_inbox& inbox) {
+void start(thread_state& home, job_inbox& inbox, job_inbox::first next) {
   using kind = job_inbox::first::kind;
-  auto next = inbox.front();
   if (std::optional<job_slot> first; next.type == kind::job && inbox.pop(kind::job, first)) {
     start_or_refuse(home, first->take_job());
     return;
@@ -136,7 +152,9 @@ void start_front(thread_state& home, job_inbox& inbox) {
 /// Starts the jobs of `inbox` until it is closed.
 void start_jobs(thread_state& home, job_inbox& inbox) {
   try {
-    while (inbox.await(home)) start_front(home, inbox);
+    for (auto next = inbox.await(home); next.type != job_inbox::first::kind::none;
+         next = inbox.await(home))
+      start(home, inbox, next);
   } catch (const cancelled&) {
     // The thread ends; the remaining jobs are dropped.
   }

@@ -106,21 +106,18 @@ void pool_state::give(job_slot&& item, pool_job& job, local_list&& inherited_loc
   if (!inherited_locals.empty()) [[unlikely]] {
     const call_site site = item.site;
     heir whole_job(std::move(inherited_locals), std::move(item));
-    return push(job_slot::holding(std::move(whole_job), site, movable), loads[worker]);
+    return push(job_slot::holding(std::move(whole_job), site, movable), movable, loads[worker]);
   }
-  push(std::move(item), loads[worker]);
+  push(std::move(item), movable, loads[worker]);
 }
 
-void pool_state::push(job_slot&& item, worker_load& worker) {
+void pool_state::push(job_slot&& item, bool movable, worker_load& worker) {
   using enum job_inbox::pushed;
-  const bool movable = item.movable();
   const std::shared_ptr<pool_state> owner = shared_from_this();  // the job may own the pool
   job_inbox& inbox = *worker.inbox.load(std::memory_order_acquire);
-  const auto result = inbox.push(std::move(item), !movable);
+  const auto result = inbox.push(std::move(item), movable ? this : nullptr);
   if (result == refused) throw executor_stopped();
-  if (!movable || result == woke) return;
-  if (result == left_waiting && (any_searching(roles.load()) || inbox.wake())) return;
-  rouse_another(worker);
+  if (movable && result == accepted) rouse_another(worker);
 }
 
 void pool_state::remember(std::size_t number) noexcept {
@@ -199,11 +196,6 @@ void pool_state::begin_rest(worker_load& worker) noexcept {
   worker.dry.store(true, std::memory_order_relaxed);
   roles.fetch_add(1);
   announce_idle();
-}
-
-void pool_state::end_rest(worker_load& worker) noexcept {
-  roles.fetch_sub(1);
-  worker.dry.store(false, std::memory_order_relaxed);
 }
 
 namespace {

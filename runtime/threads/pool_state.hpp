@@ -83,7 +83,7 @@ struct pool_state : std::enable_shared_from_this<pool_state> {
   }
   /// Gives a job to a worker, as detail::give(), but waits for no slot.
   void give(job_slot&& item, pool_job& job, local_list&& inherited_locals, std::size_t worker);
-  void push(job_slot&& item, worker_load& worker);
+  void push(job_slot&& item, bool movable, worker_load& worker);
 
   /// Returns: the number of the worker that should get the next job; its load includes the job
   ///          already.
@@ -105,14 +105,17 @@ struct pool_state : std::enable_shared_from_this<pool_state> {
   void end_search(const worker_load& worker) noexcept;
   /// Called by a worker that goes to rest, and then when it looks for a job.
   void begin_rest(worker_load& worker) noexcept;
-  void end_rest(worker_load& worker) noexcept;
+  void end_rest(worker_load& worker) noexcept {
+    roles.fetch_sub(1);
+    worker.dry.store(false, std::memory_order_relaxed);
+  }
   /// Returns: whether another worker has jobs that it has not begun, or somebody waits until the
   ///          pool is idle, which a worker announces when it goes to rest.
   bool is_needed_elsewhere(const worker_load& worker) const noexcept;
   /// Steals jobs of another worker for `thief`, which rests: up to half the difference between that
   /// worker's jobs and its own; at least one job of a queue that the thief has seen for a while,
-  /// and no more than that of a worker that is waking up. Returns: if no job was stolen, when the
-  /// thief should look again; time_point::max() if there is
+  /// and no more than that of a worker that is waking up.
+  /// Returns: if no job was stolen, when the thief should look again; time_point::max() if there is
   ///          nothing to look for.
   clock::time_point steal_into(worker_load& thief, stolen_jobs& loot,
                                clock::time_point present) noexcept;
