@@ -179,6 +179,7 @@ WORK = [
     work("channel ping-pong of two threads, asleep", ("two_threads", 0, 5_000), BestPeer(),
          {"Boost.Fiber": "boost_sync_bench"}, "sync_bench"),
     work("a job, of 1,000,000 that leave their results", ("jobs", 0, 1_000_000), Peers({"Go": 1})),
+    work("the same, submitted by a fiber", ("jobs_of_fiber", 0, 1_000_000), None, {}),
     work("the same with one worker", ("jobs", 1, 1_000_000), None, {}),
     work("the same, submitted by a worker", ("jobs_of_worker", 0, 1_000_000), None, {}),
     work("wake-ups per 1,000 of these jobs", ("wakes", 0, 1_000_000), None, {}, limit=None, unit=""),

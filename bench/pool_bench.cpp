@@ -28,6 +28,11 @@ double jobs(std::size_t many, std::size_t count) {
   });
 }
 
+/// The same, submitted by a fiber that is no worker's.
+double jobs_of_fiber(std::size_t, std::size_t count) {
+  return motet::run([&] { return jobs(0, count); });
+}
+
 /// The same, submitted by a job.
 double jobs_of_worker(std::size_t, std::size_t count) {
   motet::thread_pool pool(workers);
@@ -116,6 +121,7 @@ double offload(std::size_t, std::size_t count) {
 
 constexpr bench::subject subjects[] = {
     {"jobs", &jobs},
+    {"jobs_of_fiber", &jobs_of_fiber},
     {"jobs_of_worker", &jobs_of_worker},
     {"wakes", &wakes},
     {"jobs_futures", &jobs_with_futures},
