@@ -59,6 +59,7 @@ LOOK_INSIDE = {
     "tests/core/timer_queue_test.cpp",
     "tests/core/timer_slack_test.cpp",
     "tests/explorer/explore.hpp",
+    "tests/explorer/loop_model_test.cpp",
     "tests/explorer/mailbox_model_test.cpp",
     "tests/explorer/offload_model_test.cpp",
     "tests/explorer/runtime.hpp",

@@ -2,6 +2,7 @@
 // Loops of calls that never have to wait, or not for long: threads, pools, journeys and programs.
 #include <signal.h>
 
+#include <array>
 #include <utility>
 
 #include "cancellation/endless_io.hpp"
@@ -54,6 +55,18 @@ const switchpoint_table table = {
      [](endless_loop& again) {
        wide_pool pool;
        again([&] { pool.workers.post([] {}); });
+     }},
+    {"parallel_for",
+     [](endless_loop& again) {
+       wide_pool pool;
+       std::array<int, 4> elements{};
+       again([&] { parallel_for(pool.workers, elements, [](int) {}); });
+     }},
+    {"parallel_for, nothing",
+     [](endless_loop& again) {
+       wide_pool pool;
+       std::array<int, 0> elements{};
+       again([&] { parallel_for(pool.workers, elements, [](int) {}); });
      }},
     {"thread_pool::drain",
      [](endless_loop& again) {

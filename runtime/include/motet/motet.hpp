@@ -56,6 +56,7 @@
 #include <motet/sync/timeslice_lock.hpp>
 #include <motet/sync/watch.hpp>
 #include <motet/threads/offload.hpp>
+#include <motet/threads/parallel.hpp>
 #include <motet/threads/portal.hpp>
 #include <motet/threads/thread.hpp>
 #include <motet/threads/thread_pool.hpp>

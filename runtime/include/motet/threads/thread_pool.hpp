@@ -31,6 +31,9 @@ bool reserve_slot(const strand& target, const journey& traveller);
 bool reserve_slot(const thread_pool& target, const journey& traveller);
 void give(const strand& target, const arrival& fiber);
 void give(const thread_pool& target, const arrival& fiber);
+struct loop_body;
+void call_in_blocks(thread_pool& pool, std::size_t count, loop_body body, call_site site);
+std::size_t workers_of(const thread_pool& pool) noexcept;
 
 /// The function of a submit(), and the state of its future, in one allocation.
 template <typename F, typename Result>
@@ -167,6 +170,9 @@ class thread_pool {
   friend bool detail::reserve_slot(const strand& target, const detail::journey& traveller);
   friend void detail::give(const thread_pool& target, const detail::arrival& fiber);
   friend void detail::give(const strand& target, const detail::arrival& fiber);
+  friend void detail::call_in_blocks(thread_pool& pool, std::size_t count, detail::loop_body body,
+                                     call_site site);
+  friend std::size_t detail::workers_of(const thread_pool& pool) noexcept;
 
   std::size_t workers() const noexcept;
   thread& worker(std::size_t number) const noexcept;
