@@ -18,19 +18,19 @@
 
 namespace motet { inline namespace MOTET_ABI {
 
-/// Calls `f(element)` for each element of `range`, several at a time, in no particular order: on
-/// the workers of `pool`, and on the thread of the calling fiber if it is one of them. Workers
-/// claim blocks of neighbouring elements; a block grows until its calls take some 20 us. `f` is not
-/// copied; it and the elements may be local variables. A call may wait, but a worker makes only one
-/// at a time: for calls that wait most of the time, spin a fiber for each. A pool's limit does not
-/// apply. Meant for 1,000 elements and more, of 1 ns to some milliseconds. Two calls must not write
-/// to the same memory, which neighbours in a std::vector<bool> share.
+/// Calls `f(element)` for each element of `range`, on the workers of `pool` and in no particular
+/// order. A worker that calls this takes part; any other fiber or thread only waits. Workers claim
+/// blocks of adjacent elements, which take some 20 us each. No more calls are under way than the
+/// pool has workers; if calls mostly wait, spin a fiber for each instead. `f` is not copied. Fibers
+/// that it spawns have ended when this returns. Concurrent calls must not write to the same memory,
+/// as adjacent elements of a std::vector<bool>. A pool's limit does not apply. A failure or an
+/// interruption cancels the calls under way, and skips the elements that nobody has claimed. The
+/// function and the elements may be local variables.
 /// Switchpoint.
-/// Throws: the first failure, unchanged, once all calls have ended: a failure cancels the other
-///         calls, and elements whose turn has not come are left out; a pending interruption, with
-///         the same effect; executor_stopped; fiber_cancelled if the pool discards its jobs;
-///         std::bad_alloc; std::logic_error if this thread's runtime has ended; std::length_error
-///         for more than SIZE_MAX / 2 elements. Later failures are dropped.
+/// Throws: the first failure, or a pending interruption, once all calls have ended;
+///         executor_stopped; fiber_cancelled if the pool has discarded the loop's jobs;
+///         std::bad_alloc; std::length_error for more than SIZE_MAX / 2 elements; std::logic_error
+///         on a foreign thread, and on one whose runtime has ended.
 template <std::ranges::random_access_range Range, typename F>
   requires std::ranges::sized_range<Range> &&
            std::invocable<F&, std::ranges::range_reference_t<Range>>
@@ -51,16 +51,16 @@ void parallel_for(thread_pool& pool, Range&& range, F&& f, call_site site = call
 ///
 ///     for (const image& thumbnail : motet::transform_in(pool, files, &make_thumbnail)) ...
 ///
-/// The elements of a container are passed by reference; those of a range that can be read only once
-/// are values in the job. `f` is called on several threads at a time. The calling fiber reads up to
-/// `in_flight` elements ahead. The pool must outlive the results.
-/// Returns: a range that can be read once. Its begin() and its iterators' ++ are switchpoints and
-///          throw the failure of the call whose result comes next, unchanged; and, without waiting
-///          for the results before, a pending interruption and what submit() and `range` throw. A
-///          failure ends the range. Its destructor cancels the calls that have not ended, and waits
-///          for them; nothing interrupts it.
+/// Elements of a forward range are passed as it yields them; those of a single-pass range are moved
+/// into the job. `f` must return a value, and be safe to call on several threads at once. The pool,
+/// and a range that is not moved in, must outlive the results.
+/// Returns: a single-pass range. Its begin() and its iterators' ++ are switchpoints. A call
+///          that has failed throws where its result would come; a pending interruption, and what
+///          submit() or `range` throws, comes at once, even if earlier results are outstanding. An
+///          exception is the end. The range's destructor cancels the calls that have not ended, and
+///          waits for them; nothing interrupts it.
 /// Not a switchpoint.
-/// Throws: std::invalid_argument for 0 in flight; std::bad_alloc.
+/// Throws: std::invalid_argument for 0 in flight; what moving `range` or `f` throws.
 template <std::ranges::input_range Range, typename F>
 auto transform_in(thread_pool& pool, Range&& range, F&& f, std::size_t in_flight,
                   call_site site = call_site::here()) {
@@ -68,7 +68,7 @@ auto transform_in(thread_pool& pool, Range&& range, F&& f, std::size_t in_flight
       pool, std::forward<Range>(range), std::forward<F>(f), in_flight, site);
 }
 
-/// The same with two calls in flight per worker.
+/// The same with twice as many calls in flight as the pool has workers.
 /// Not a switchpoint.
 /// Throws: std::bad_alloc.
 template <std::ranges::input_range Range, typename F>
