@@ -72,8 +72,12 @@ TEST_CASE("parallel_for() accepts arrays and pointers to members", "[pool]") {
 }
 
 TEST_CASE("parallel_for() shares the elements with all workers of the pool", "[pool]") {
+  std::atomic<int> present{0};
   thread_pool pool(3);
-  CHECK(threads_of(pool, 30, [] { std::this_thread::sleep_for(5ms); }).size() == 3);
+  const auto await_others = [&] {
+    for (++present; present < 3;) std::this_thread::sleep_for(50us);
+  };
+  CHECK(threads_of(pool, 3, await_others).size() == 3);
 }
 
 TEST_CASE("parallel_for(): a worker that calls it takes part", "[pool]") {

@@ -99,6 +99,7 @@ TEST_CASE("transform_in() passes elements of a container by reference, others by
 
 TEST_CASE("transform_in() has at most so many calls in flight, and reads no further", "[pool]") {
   thread_pool pool(2);
+  barrier both(2);
   std::atomic<int> running{0}, most{0};
   read_once source(50);
   int yielded = 0;
@@ -108,7 +109,7 @@ TEST_CASE("transform_in() has at most so many calls in flight, and reads no furt
              const int now = ++running;
              for (int seen = most; now > seen && !most.compare_exchange_weak(seen, now);) {
              }
-             sleep_for(1ms);
+             if (*it < 2) both.arrive_and_wait();
              --running;
              return *it;
            },
