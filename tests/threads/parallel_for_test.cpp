@@ -4,6 +4,7 @@
 #include <atomic>
 #include <chrono>
 #include <limits>
+#include <memory>
 #include <motet/motet.hpp>
 #include <mutex>
 #include <numeric>
@@ -44,6 +45,26 @@ std::set<std::thread::id> threads_of(thread_pool& pool, std::size_t count, F f) 
   });
   return threads;
 }
+
+/// A job that has begun and blocks its worker until it is released.
+class blocking_job {
+ public:
+  explicit blocking_job(thread_pool& pool) {
+    pool.post([state = state_] {
+      state->started = true;
+      while (!state->released) std::this_thread::sleep_for(1ms);
+    });
+    while (!state_->started) std::this_thread::sleep_for(1ms);
+  }
+  bool released() const noexcept { return state_->released; }
+  void release() noexcept { state_->released = true; }
+
+ private:
+  struct flags {
+    std::atomic<bool> started{false}, released{false};
+  };
+  std::shared_ptr<flags> state_ = std::make_shared<flags>();
+};
 
 }  // namespace
 
@@ -97,16 +118,11 @@ TEST_CASE("parallel_for() can be called by the function of another one", "[pool]
 }
 
 TEST_CASE("parallel_for() does not wait for a worker that is busy", "[pool]") {
-  std::atomic<bool> started{false}, go{false};
   thread_pool pool(2);
-  pool.post([&] {
-    started = true;
-    while (!go) std::this_thread::sleep_for(1ms);
-  });
-  while (!started) std::this_thread::sleep_for(1ms);
+  blocking_job job(pool);
   call_each_once(pool, 1'000);
-  CHECK_FALSE(go);
-  go = true;
+  CHECK_FALSE(job.released());
+  job.release();
 }
 
 TEST_CASE("parallel_for() throws the first failure once the other calls have ended", "[pool]") {
@@ -230,19 +246,14 @@ TEST_CASE("parallel_for() inherits the caller's fiber_locals", "[pool]") {
 }
 
 TEST_CASE("parallel_for() throws fiber_cancelled if the pool discards its jobs", "[pool]") {
-  std::atomic<bool> started{false}, go{false};
   thread_pool pool(1);
-  pool.post([&] {
-    started = true;
-    while (!go) std::this_thread::sleep_for(1ms);
-  });
-  while (!started) std::this_thread::sleep_for(1ms);
+  blocking_job job(pool);
   std::vector<int> elements(10);
   std::thread stopper([&] {
     while (pool.stats()[0].pending < 2) std::this_thread::sleep_for(1ms);
     std::thread discarder([&] { pool.stop(thread_pool::stop_mode::discard); });
     std::this_thread::sleep_for(20ms);
-    go = true;
+    job.release();
     discarder.join();
   });
   CHECK_THROWS_AS(parallel_for(pool, elements, [](int) {}), fiber_cancelled);

@@ -9,7 +9,6 @@
 #include <motet/motet.hpp>
 #include <numeric>
 #include <ranges>
-#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <vector>
