@@ -89,7 +89,7 @@ class helper_job : public pool_job {
   bool begun_ = false;
 };
 
-/// The caller's own part. A fiber that is ended before it begins destroys it, too.
+/// The caller's own part. It ends with its fiber, even if that was cancelled before it began.
 class own_part {
  public:
   explicit own_part(called_loop& loop) noexcept : loop_(&loop) { loop.begin_block(); }
