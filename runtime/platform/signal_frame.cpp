@@ -7,10 +7,12 @@
 #include <ucontext.h>  // IWYU pragma: keep
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 
 #include "platform/parked_frames.hpp"
+#include "platform/return_addresses.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
@@ -51,14 +53,22 @@ const char* signal_frame::doubt(const stack& current_stack, bool throws) const n
   return throws ? "on the way of an exception" : nullptr;
 }
 
-std::span<void*> signal_frame::frames(std::span<void*> buffer) const noexcept {
+std::span<void*> signal_frame::frames(const stack& current_stack,
+                                      std::span<void*> buffer) const noexcept {
+  const std::span<void*> whole = buffer;
   const auto size =
       static_cast<std::size_t>(::backtrace(buffer.data(), static_cast<int>(buffer.size())));
   buffer = buffer.first(size);
   const auto first = std::find(buffer.begin(), buffer.end(), instruction_);
   if (first != buffer.end())
     buffer = buffer.subspan(static_cast<std::size_t>(first - buffer.begin()));
-  return buffer.first(frames_before_a_look(buffer));
+  buffer = buffer.first(frames_before_a_look(buffer));
+  if (buffer.size() != 1) return buffer;
+  std::array<std::uintptr_t, 128> words;  // few, because they are on that stack
+  return return_addresses(
+      instruction_,
+      read_stack(reinterpret_cast<std::uintptr_t>(stack_pointer_), current_stack.top, words),
+      whole);
 }
 
 }}}  // namespace motet::MOTET_ABI::detail

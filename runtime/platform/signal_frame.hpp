@@ -29,8 +29,9 @@ class signal_frame {
   const char* doubt(const stack& current_stack, bool throws) const noexcept;
 
   /// Stores the addresses of the interrupted frames, the innermost first, in `buffer`. Call it in
-  /// the handler, whose own frames are skipped, and only if doubt() is null.
-  std::span<void*> frames(std::span<void*> buffer) const noexcept;
+  /// the handler, whose own frames are skipped, and only if doubt() is null. Where the unwinder has
+  /// no tables, such as in assembly or in an entry of a linkage table, the stack is searched.
+  std::span<void*> frames(const stack& current_stack, std::span<void*> buffer) const noexcept;
 
  private:
   void* instruction_ = nullptr;

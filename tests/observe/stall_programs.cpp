@@ -64,6 +64,40 @@ extern "C" {
   }
 }
 
+/// In assembly, and without unwind tables.
+void counts_down_from(unsigned long count);
+#if defined(__x86_64__)
+asm(R"(
+    .text
+    .type counts_down_from, @function
+    counts_down_from:
+      subq $1, %rdi
+      jnz counts_down_from
+      ret
+    .size counts_down_from, . - counts_down_from
+)");
+#else
+asm(R"(
+    .text
+    .type counts_down_from, %function
+    counts_down_from:
+      subs x0, x0, #1
+      b.ne counts_down_from
+      ret
+    .size counts_down_from, . - counts_down_from
+)");
+#endif
+
+[[gnu::noinline]] void counts_down() {
+  counts_down_from(1'000'000);
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+}
+
+[[gnu::noinline]] void computes_in_assembly_for(int ms) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(ms);
+  while (!passed(end)) counts_down();
+}
+
 [[gnu::noinline]] void blocks_in_read(int fd) {
   std::array<char, 16> text{};
   if (::read(fd, text.data(), text.size()) < 0) std::abort();
@@ -80,6 +114,11 @@ void hog() {
 void guarded_hog() {
   motet::run(watched(),
              [] { motet::spin({.name = "hog"}, [] { computes_with_guards_for(400); }).await(); });
+}
+
+void assembly_hog() {
+  motet::run(watched(),
+             [] { motet::spin({.name = "hog"}, [] { computes_in_assembly_for(400); }).await(); });
 }
 
 /// A plain thread ends the read that the fiber blocks its thread with.
@@ -235,6 +274,7 @@ void impossible_option() {
 
 const std::map<std::string_view, void (*)()> programs = {
     {"hog", hog},
+    {"assembly_hog", assembly_hog},
     {"guarded_hog", guarded_hog},
     {"blocking_read", blocking_read},
     {"main_fiber", main_fiber},

@@ -37,7 +37,8 @@ def times(reports, pattern):
 
 
 def a_fiber_that_computes(path):
-    for name, function in (("hog", "computes_for"), ("guarded_hog", "computes_with_guards_for")):
+    for name, function in (("hog", "computes_for"), ("guarded_hog", "computes_with_guards_for"),
+                           ("assembly_hog", "computes_in_assembly_for")):
         _, reports = told_by(path, name)
         ms = times(reports, r'motet: fiber \d+ "hog", spun at \S*stall_programs.cpp:\d+, '
                             r"has held thread \d+ for (\d+) ms: it computes, at")

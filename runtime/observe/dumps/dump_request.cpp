@@ -69,14 +69,15 @@ void dump_request::report_running(void* context) const noexcept {
   }
   line << "; no poll for " << static_cast<std::uint64_t>(without_poll) << " ms; it is ";
   const signal_frame interrupted_frame(context);
-  const char* doubt = interrupted_frame.doubt(stack_of(fiber), thread_.exceptions().uncaught > 0);
+  const stack& bounds = stack_of(fiber);
+  const char* doubt = interrupted_frame.doubt(bounds, thread_.exceptions().uncaught > 0);
   if (doubt != nullptr) {
     line << doubt << ", at\n";
     write_frame(line, interrupted_frame.instruction());
   } else {
     line << "at\n";
     std::array<void*, 64> buffer;
-    for (void* frame : interrupted_frame.frames(buffer)) write_frame(line, frame);
+    for (void* frame : interrupted_frame.frames(bounds, buffer)) write_frame(line, frame);
   }
   line.write();
 }

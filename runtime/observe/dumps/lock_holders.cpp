@@ -5,7 +5,7 @@
 #include <motet/detail/base/atomic.hpp>
 
 #include "core/thread_state.hpp"
-#include "observe/peek.hpp"
+#include "platform/peek.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 

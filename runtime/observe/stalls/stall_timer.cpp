@@ -11,7 +11,7 @@
 #include <string_view>
 
 #include "core/thread_state.hpp"
-#include "observe/peek.hpp"
+#include "platform/peek.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // See observe/stalls/stall_watch.hpp. Objects of the monitored thread may change, or be destroyed,
-// at any moment. So they are read through the kernel (observe/peek.hpp), and an observation counts
+// at any moment. So they are read through the kernel (platform/peek.hpp), and an observation counts
 // only if the thread has made no progress meanwhile. The runtime of the monitored thread cannot end
 // during a report.
 #include "observe/stalls/stall_watch.hpp"
@@ -23,11 +23,11 @@
 #include "core/thread_registry.hpp"
 #include "core/thread_state.hpp"
 #include "observe/dumps/fiber_frames.hpp"
-#include "observe/peek.hpp"
 #include "observe/stalls/blocked_call.hpp"
 #include "observe/stalls/fiber_facts.hpp"
 #include "observe/stalls/stall_timer.hpp"
 #include "observe/stalls/stalled_frames.hpp"
+#include "platform/peek.hpp"
 #include "platform/signal_mask.hpp"
 #include "unhandled/notice.hpp"
 #include "unhandled/snapshots.hpp"

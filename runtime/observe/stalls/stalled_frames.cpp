@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: MIT
-// See observe/stalls/stalled_frames.hpp. Source: signal-safety(7); Intel SDM, 3.2, CALL; Arm ARM,
-// BL and BLR.
+// See observe/stalls/stalled_frames.hpp. Source: signal-safety(7).
 #include "observe/stalls/stalled_frames.hpp"
 
-#include <dlfcn.h>
 #include <execinfo.h>
 #include <signal.h>
 #include <unistd.h>
@@ -17,7 +15,7 @@
 #include <thread>
 
 #include "core/thread_state.hpp"
-#include "observe/peek.hpp"
+#include "platform/return_addresses.hpp"
 #include "platform/signal_frame.hpp"
 #include "runtime/shared_signal.hpp"
 
@@ -53,12 +51,13 @@ stack bounds_of(const control_block& fiber) noexcept {
 std::size_t frames_at(const void* context, const thread_state& thread,
                       std::span<void*> buffer) noexcept {
   const signal_frame interrupted_frame(context);
+  const stack bounds = bounds_of(thread.running());
   const bool throws = thread.exceptions().uncaught > 0;
-  if (interrupted_frame.doubt(bounds_of(thread.running()), throws) != nullptr) {
+  if (interrupted_frame.doubt(bounds, throws) != nullptr) {
     buffer[0] = interrupted_frame.instruction();
     return 1;
   }
-  const std::span<void*> frames = interrupted_frame.frames(buffer);
+  const std::span<void*> frames = interrupted_frame.frames(bounds, buffer);
   std::copy(frames.begin(), frames.end(), buffer.begin());
   return frames.size();
 }
@@ -81,30 +80,6 @@ void on_signal(int signal, siginfo_t* info, void* context) noexcept {
   if (!shared_signal::carries(*info, &request))
     shared_signal::call(old_action, signal, info, context);
   errno = saved_errno;
-}
-
-/// Whether the instruction before `address` is a call.
-bool is_behind_a_call(std::uintptr_t address) noexcept {
-#if defined(__x86_64__)
-  std::array<unsigned char, 7> code{};
-  if (!peek(reinterpret_cast<decltype(code)*>(address - code.size()), code)) return false;
-  if (code[2] == 0xe8) return true;                        // with a distance
-  for (const std::size_t length : {2U, 3U, 4U, 6U, 7U}) {  // through a register or memory
-    const std::size_t position = code.size() - length;
-    if (code[position] == 0xff && (code[position + 1] & 0x38) == 0x10) return true;
-  }
-  return false;
-#else
-  std::uint32_t code = 0;
-  if (!peek(reinterpret_cast<std::uint32_t*>(address - 4), code)) return false;
-  return (code & 0xfc000000) == 0x94000000 || (code & 0xfffffc1f) == 0xd63f0000;
-#endif
-}
-
-bool is_return_address(std::uintptr_t word) noexcept {
-  dl_find_object object{};
-  return word > 4096 && ::_dl_find_object(reinterpret_cast<void*>(word), &object) == 0 &&
-         is_behind_a_call(word);
 }
 
 }  // namespace
@@ -137,21 +112,9 @@ std::span<void*> computing_frames(pid_t thread, std::span<void*> buffer) noexcep
 
 std::span<void*> blocked_frames(const blocked_call& call, const void* top,
                                 std::span<void*> buffer) noexcept {
-  constexpr std::size_t limit = 1'024;  // words that are looked at
-  std::array<std::uintptr_t, limit> words;
-  std::size_t count = peek_bytes(reinterpret_cast<void*>(call.stack_pointer),
-                                 std::as_writable_bytes(std::span(words))) /
-                      sizeof words[0];
-  if (top != nullptr) {
-    const auto remaining = reinterpret_cast<std::uintptr_t>(top) - call.stack_pointer;
-    count = std::min<std::size_t>(count, remaining / sizeof words[0]);
-  }
-  buffer[0] = reinterpret_cast<void*>(call.instruction);
-  std::size_t size = 1;
-  for (std::size_t i = 0; i < count && size < buffer.size(); ++i) {
-    if (is_return_address(words[i])) buffer[size++] = reinterpret_cast<void*>(words[i]);
-  }
-  return buffer.first(size);
+  std::array<std::uintptr_t, 1'024> words;
+  return return_addresses(reinterpret_cast<void*>(call.instruction),
+                          read_stack(call.stack_pointer, top, words), buffer);
 }
 
 }}}  // namespace motet::MOTET_ABI::detail

@@ -19,7 +19,8 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 void answer_for_frames();
 
 /// Returns: the return addresses of the motet thread, the innermost first; empty if it has not
-///          answered soon, or stands where frames cannot be followed.
+///          answered soon, or stands where frames cannot be followed. In code without unwind tables
+///          those of blocked_frames().
 std::span<void*> computing_frames(pid_t thread, std::span<void*> buffer) noexcept;
 
 /// Returns: the words on the thread's stack, from its stack pointer up to
