@@ -13,7 +13,7 @@
 #include "core/thread_state.hpp"
 #include "observe/dumps/fiber_frames.hpp"
 #include "observe/dumps/lock_holders.hpp"
-#include "platform/parked_frames.hpp"
+#include "platform/frames/parked_frames.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 

@@ -19,7 +19,7 @@
 #include "core/thread_state.hpp"
 #include "observe/dumps/dump.hpp"
 #include "observe/dumps/fiber_frames.hpp"
-#include "platform/signal_frame.hpp"
+#include "platform/frames/signal_frame.hpp"
 #include "unhandled/snapshots.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {

@@ -12,7 +12,7 @@
 #include <string_view>
 
 #include "core/thread_state.hpp"
-#include "platform/parked_frames.hpp"
+#include "platform/frames/parked_frames.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 

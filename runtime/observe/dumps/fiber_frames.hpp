@@ -8,7 +8,7 @@
 #include <string>
 #include <unordered_map>
 
-#include "platform/symbol_at.hpp"
+#include "platform/frames/symbol_at.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 

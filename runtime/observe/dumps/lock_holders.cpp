@@ -5,7 +5,7 @@
 #include <motet/detail/base/atomic.hpp>
 
 #include "core/thread_state.hpp"
-#include "platform/peek.hpp"
+#include "platform/frames/peek.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 

@@ -9,7 +9,7 @@
 #include <motet/detail/core/cold_part.hpp>
 #include <span>
 
-#include "platform/peek.hpp"
+#include "platform/frames/peek.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 

@@ -11,7 +11,7 @@
 #include <string_view>
 
 #include "core/thread_state.hpp"
-#include "platform/peek.hpp"
+#include "platform/frames/peek.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 

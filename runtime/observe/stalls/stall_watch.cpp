@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // See observe/stalls/stall_watch.hpp. Objects of the monitored thread may change, or be destroyed,
-// at any moment. So they are read through the kernel (platform/peek.hpp), and an observation counts
-// only if the thread has made no progress meanwhile. The runtime of the monitored thread cannot end
-// during a report.
+// at any moment. So they are read through the kernel (platform/frames/peek.hpp), and an observation
+// counts only if the thread has made no progress meanwhile. The runtime of the monitored thread
+// cannot end during a report.
 #include "observe/stalls/stall_watch.hpp"
 
 #include <pthread.h>
@@ -27,7 +27,7 @@
 #include "observe/stalls/fiber_facts.hpp"
 #include "observe/stalls/stall_timer.hpp"
 #include "observe/stalls/stalled_frames.hpp"
-#include "platform/peek.hpp"
+#include "platform/frames/peek.hpp"
 #include "platform/signal_mask.hpp"
 #include "unhandled/notice.hpp"
 #include "unhandled/snapshots.hpp"

@@ -15,8 +15,8 @@
 #include <thread>
 
 #include "core/thread_state.hpp"
-#include "platform/return_addresses.hpp"
-#include "platform/signal_frame.hpp"
+#include "platform/frames/return_addresses.hpp"
+#include "platform/frames/signal_frame.hpp"
 #include "runtime/shared_signal.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {

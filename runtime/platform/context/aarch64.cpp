@@ -10,8 +10,8 @@
 #include <cstdint>
 #include <motet/detail/platform/context.hpp>
 
-#include "platform/parked_frames.hpp"
-#include "platform/signal_frame.hpp"
+#include "platform/frames/parked_frames.hpp"
+#include "platform/frames/signal_frame.hpp"
 
 asm(R"(
 .text

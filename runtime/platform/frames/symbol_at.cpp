@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// See platform/symbol_at.hpp.
+// See platform/frames/symbol_at.hpp.
 // Source: _dl_find_object in the GNU C Library's manual, "Dynamic Linker Introspection", safe in a
 // signal handler; the ELF specification for the tables; "ELF: GNU hash" of its supplements.
-#include "platform/symbol_at.hpp"
+#include "platform/frames/symbol_at.hpp"
 
 #include <dlfcn.h>
 #include <elf.h>

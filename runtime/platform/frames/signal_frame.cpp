@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// See platform/signal_frame.hpp. Source: backtrace(3), which a handler may call once it has
+// See platform/frames/signal_frame.hpp. Source: backtrace(3), which a handler may call once it has
 // been called before; Itanium C++ ABI: Exception Handling, 1.6 and 2.2.2.
-#include "platform/signal_frame.hpp"
+#include "platform/frames/signal_frame.hpp"
 
 #include <execinfo.h>
 #include <ucontext.h>  // IWYU pragma: keep
@@ -11,8 +11,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "platform/parked_frames.hpp"
-#include "platform/return_addresses.hpp"
+#include "platform/frames/parked_frames.hpp"
+#include "platform/frames/return_addresses.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 

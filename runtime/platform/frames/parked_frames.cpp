@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// See platform/parked_frames.hpp. Source: the Itanium C++ ABI: Exception Handling, 1.5, for the
-// unwinder; DWARF 5, 6.4, for the tables.
-#include "platform/parked_frames.hpp"
+// See platform/frames/parked_frames.hpp. Source: the Itanium C++ ABI: Exception Handling, 1.5, for
+// the unwinder; DWARF 5, 6.4, for the tables.
+#include "platform/frames/parked_frames.hpp"
 
 #include <unwind.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// See platform/return_addresses.hpp. Source: Intel SDM, 3.2, CALL; Arm ARM, BL and BLR.
-#include "platform/return_addresses.hpp"
+// See platform/frames/return_addresses.hpp. Source: Intel SDM, 3.2, CALL; Arm ARM, BL and BLR.
+#include "platform/frames/return_addresses.hpp"
 
 #include <dlfcn.h>
 
@@ -8,7 +8,7 @@
 #include <array>
 #include <cstddef>
 
-#include "platform/peek.hpp"
+#include "platform/frames/peek.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
