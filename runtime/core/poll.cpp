@@ -25,9 +25,11 @@ bool goes_on(const thread_state& thread) noexcept {
   return thread.running().state.load(std::memory_order_relaxed) == fiber_state::running;
 }
 
+/// Also settles which fiber is next.
 /// Returns: whether the running fiber leaves the thread.
-bool note_switch(const thread_state& thread) noexcept {
+bool note_switch(thread_state& thread) noexcept {
   if (goes_on(thread)) return false;
+  thread.prefer_awaited();
   thread.recording->note_switch(thread.running(), thread.first_runnable());
   return true;
 }

@@ -20,19 +20,57 @@ namespace {
 /// A switch between each two calls that need not wait would cost more than many of them.
 constexpr int most_calls_in_a_row = 16;
 
-}  // namespace
-
 /// Many fibers are not in the cache when it is their turn: so this fetches a control block early,
 /// and later, when the block has come, the stack to which it leads.
-control_block& thread_core::pop_of_many() noexcept {
+[[gnu::always_inline]] inline void fetch_ahead(const run_queue<control_block>& queue) noexcept {
   constexpr std::size_t stack_distance = 4;    // switches in which memory comes
   constexpr std::size_t lines_of_a_stack = 2;  // that a fiber touches soon after a switch
-  static_assert(2 * stack_distance < decltype(queue_)::few);
-  __builtin_prefetch(queue_.at(2 * stack_distance), 1);
-  const auto* stack =
-      static_cast<const std::byte*>(queue_.at(stack_distance)->resume_context.stack_pointer);
+  static_assert(2 * stack_distance < run_queue<control_block>::few);
+  __builtin_prefetch(queue.at(2 * stack_distance), 1);
+  const control_block* const later = queue.at(stack_distance);
+  if (later == nullptr) return;
+  const auto* stack = static_cast<const std::byte*>(later->resume_context.stack_pointer);
   for (std::size_t line = 0; stack != nullptr && line < lines_of_a_stack; ++line)
     __builtin_prefetch(stack + 64 * line, 1);
+}
+
+/// Of a fiber that only gives way, the record is not in the cache: so it is not looked at.
+bool awaits_fiber(const control_block& fiber) noexcept {
+  return fiber.state.load(std::memory_order_relaxed) == fiber_state::waiting &&
+         fiber.wait->for_fiber();
+}
+
+}  // namespace
+
+/// Among many fibers, one that is awaited does not wait for the others, nor does the one that
+/// awaits it when it has ended: otherwise a tree of fibers would be alive breadth first, and each
+/// level out of the cache. Fibers that are awaited in the order of the queue gain nothing by that,
+/// nor does one that is elsewhere, whose block another thread reads.
+void thread_core::prefer_awaited() noexcept {
+  if (!queue_.in_ring() || !awaits_fiber(*runner_)) return;
+  control_block& target = **runner_->wait->target;
+  if (target.state.load(std::memory_order_relaxed) != fiber_state::runnable) return;
+  if (!queue_.is_far_back(target) || journey_of_any(target) != nullptr) return;
+  if (queue_.move_to_front(target)) target.owes_turn = true;
+}
+
+void thread_core::return_turn() noexcept {
+  if (queue_.in_ring()) queue_.move_to_front(queue_.back_of_ring());
+}
+
+/// The next fiber of a switch that is recorded was settled when it was recorded.
+control_block& thread_core::pop_awaited() noexcept {
+  if (!recorded_) prefer_awaited();
+  fetch_ahead(queue_);
+  return queue_.pop_from_ring();
+}
+
+/// Whatever is rare is a tail call: with one more register saved, each fiber would need another
+/// line of its stack.
+control_block& thread_core::pop_of_many() noexcept {
+  if (awaits_fiber(*runner_)) [[unlikely]]
+    return pop_awaited();
+  fetch_ahead(queue_);
   return queue_.pop_from_ring();
 }
 

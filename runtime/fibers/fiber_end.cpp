@@ -106,12 +106,31 @@ void disarm_own(timers& time, cold_part& part) noexcept {
   time.disarm(part.termination_timer);
 }
 
-bool notify_awaiters(control_block& fiber) noexcept {
-  fiber.state.store(fiber_state::dead, std::memory_order_release);
+namespace {
+
+bool notify_each(control_block& fiber) noexcept {
   bool notified = false;
   while (awaiter* record = fiber.awaiters.pop_front())
     notified = record->notify(*record) || notified;
   return notified;
+}
+
+/// Of several awaiters, the last to become runnable would overtake the first.
+[[gnu::noinline]] bool notify_and_return_turn(control_block& fiber) noexcept {
+  thread_state& thread = home_of(fiber);
+  const std::size_t runnable = thread.runnable();
+  const bool notified = notify_each(fiber);
+  if (thread.runnable() == runnable + 1) thread.return_turn();
+  return notified;
+}
+
+}  // namespace
+
+bool notify_awaiters(control_block& fiber) noexcept {
+  fiber.state.store(fiber_state::dead, std::memory_order_release);
+  if (fiber.owes_turn) [[unlikely]]
+    return notify_and_return_turn(fiber);
+  return notify_each(fiber);
 }
 
 namespace {
@@ -129,28 +148,33 @@ void drop_result(control_block& fiber) noexcept {
   std::exit(EXIT_SUCCESS);  // NOLINT(concurrency-mt-unsafe): the child has one thread
 }
 
+[[gnu::noinline]] void end_cold_part(thread_state& thread, control_block& fiber) noexcept {
+  cold_part& part = cold(fiber);
+  const bool travelled = part.travels.trip != nullptr;
+  come_home(fiber);
+  part.token.reset();
+  part.locals.end();  // locals that destructors have made since
+  come_home(fiber);
+  end_children(fiber);
+  inherit_failure(fiber);
+  disarm_own(thread.time, part);
+  if (travelled) give_up_raised(fiber);
+}
+
 /// From here on the outcome is final, and other fibers and threads may read it.
 void publish(thread_state& thread, control_block& fiber) noexcept {
-  bool travelled = false;
-  if (cold_part* part = cold_if_any(fiber)) {
-    travelled = part->travels.trip != nullptr;
-    part->token.reset();
-    part->locals.end();  // locals that destructors have made since
-    come_home(fiber);
-    end_children(fiber);
-    inherit_failure(fiber);
-    disarm_own(thread.time, *part);
-  }
-  if (fiber.raised != nullptr || travelled) [[unlikely]]
+  if (fiber.has_cold_part) [[unlikely]]
+    end_cold_part(thread, fiber);
+  if (fiber.raised != nullptr) [[unlikely]]
     give_up_raised(fiber);
   thread.forget(fiber);
   const bool notified = notify_awaiters(fiber);
   family& group = *fiber.belongs_to;
   const bool in_hand = group.is_group && shared(fiber);
-  const bool wanted_by_caller = has_caller(fiber);
-  if (fiber.ended_by == outcome::error && !notified && !wanted_by_caller) report_failure(fiber);
+  if (fiber.ended_by == outcome::error && !notified && !has_caller(fiber)) report_failure(fiber);
   leave_family(fiber);
-  if (wanted_by_caller) notify_caller(fiber, notified);
+  if (has_caller(fiber)) [[unlikely]]
+    notify_caller(fiber, notified);
   if (group.is_group) note_end(static_cast<group_family&>(group), fiber, in_hand);
   thread.notify_exit();
 }
@@ -167,8 +191,10 @@ void live(thread_state& thread, control_block& fiber) noexcept {
   }
   if (fiber.kind->destroy_body != nullptr) fiber.kind->destroy_body(fiber.body);
   if (body_is_beside(fiber)) sanitizer::poison(fiber.body, small_body);
-  if (fiber.has_cold_part) come_home(fiber);
-  if (!shared(fiber)) drop_result(fiber);
+  if (!shared(fiber)) {
+    if (fiber.has_cold_part) come_home(fiber);
+    drop_result(fiber);
+  }
   publish(thread, fiber);
 }
 

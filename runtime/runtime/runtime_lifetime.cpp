@@ -123,7 +123,9 @@ void thread_state::end_others() noexcept {
 void thread_state::exclude_main() noexcept {
   main_excluded_ = true;
   if (main_->wait != nullptr) main_->wait->claim(wake_reason::idle);
-  if (main_->state.load(std::memory_order_relaxed) == fiber_state::runnable) queue_.remove(*main_);
+  if (main_->state.load(std::memory_order_relaxed) != fiber_state::runnable) return;
+  queue_.remove(*main_);
+  main_->state.store(fiber_state::waiting, std::memory_order_relaxed);
 }
 
 }}}  // namespace motet::MOTET_ABI::detail

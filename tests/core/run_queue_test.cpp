@@ -12,7 +12,10 @@
 namespace {
 
 struct runner {
-  runner* queued_behind = nullptr;
+  union {
+    runner* queued_behind = nullptr;
+    std::size_t queued_at;
+  };
 };
 using queue = motet::detail::run_queue<runner>;
 
@@ -32,7 +35,8 @@ class checked_queue {
   }
   void pop() {
     if (model_.empty()) return;
-    agrees = agrees && &subject.pop_front() == model_.front();
+    const runner* const first = &subject.pop_front();
+    agrees = agrees && first == model_.front();
     idle_.push_back(model_.front());
     model_.pop_front();
   }
@@ -42,6 +46,19 @@ class checked_queue {
     idle_.push_back(*entry);
     model_.erase(entry);
   }
+  /// Moves the fiber at that place to the front, if the queue is in a ring and allows it.
+  void overtake(std::size_t place) {
+    if (!subject.in_ring()) return;
+    const auto entry = model_.begin() + static_cast<std::ptrdiff_t>(place % model_.size());
+    runner* const fiber = *entry;
+    subject.move_to_front(*fiber);
+    if (subject.front() == fiber) {
+      ++overtakers;
+      model_.erase(entry);
+      model_.push_front(fiber);
+    }
+    agrees = agrees && &subject.back_of_ring() == model_.back();
+  }
   void compare() {
     agrees = agrees && subject.size() == model_.size() && subject.empty() == model_.empty() &&
              subject.front() == (model_.empty() ? nullptr : model_.front());
@@ -49,6 +66,7 @@ class checked_queue {
 
   queue subject;
   bool agrees = true;
+  std::size_t overtakers = 0;
 
  private:
   std::deque<runner*> model_;
@@ -70,6 +88,7 @@ TEST_CASE("run_queue agrees with a deque while it grows and shrinks across its f
       // More pushes than pops in even rounds, and fewer in odd ones.
       (random() % 4 == 0) == (round % 2 == 0) ? pair.pop() : pair.push();
       if (step % 64 == 0) pair.subject.arrange();
+      if (step % 8 == 0) pair.overtake(random());
       pair.compare();
     }
     if (!pair.subject.empty()) pair.remove(random());
@@ -77,6 +96,7 @@ TEST_CASE("run_queue agrees with a deque while it grows and shrinks across its f
   }
   CHECK(pair.agrees);
   CHECK(rings >= rounds / 2);
+  CHECK(pair.overtakers > rounds * 100);
   while (!pair.subject.empty()) pair.pop();
   pair.compare();
   CHECK(pair.agrees);
@@ -109,6 +129,48 @@ TEST_CASE("run_queue::reserve() keeps the order of a queue that is in its ring",
   CHECK(misplaced == 0);
   CHECK(subject.empty());
   CHECK_FALSE(subject.in_ring());
+}
+
+TEST_CASE("run_queue::move_to_front() leaves gaps, which are closed when the ring is full",
+          "[core]") {
+  checked_queue pair(queue::many + 1);
+  for (std::size_t i = 0; i < queue::many + 1; ++i) pair.push();
+  pair.subject.arrange();
+  REQUIRE(pair.subject.in_ring());
+  std::mt19937 random(11);
+  for (std::size_t step = 0; step < testing::scaled(40, 4) * queue::many; ++step) {
+    pair.overtake(random());
+    if (random() % 2 == 0) pair.overtake(random());
+    pair.pop();
+    pair.push();
+    pair.compare();
+  }
+  REQUIRE(pair.subject.in_ring());
+  while (!pair.subject.empty()) pair.pop();
+  CHECK(pair.agrees);
+}
+
+TEST_CASE("run_queue::move_to_front() lets so many fibers in a row overtake the others", "[core]") {
+  std::vector<runner> fibers(queue::many + 1);
+  queue subject;
+  subject.reserve(fibers.size());
+  for (runner& fiber : fibers) subject.push_back(fiber);
+  subject.arrange();
+  REQUIRE(subject.in_ring());
+  for (int round = 0; round < 3; ++round) {
+    runner* const first = subject.front();
+    std::size_t overtakers = 0;
+    for (;; ++overtakers) {
+      runner& last = subject.back_of_ring();
+      subject.move_to_front(last);
+      if (subject.front() == first) break;
+      REQUIRE(&subject.pop_front() == &last);
+      subject.push_back(last);
+    }
+    CHECK(overtakers == queue::most_overtakers);
+    REQUIRE(&subject.pop_front() == first);
+    subject.push_back(*first);
+  }
 }
 
 TEST_CASE("run_queue::abandon() empties the queue in both forms", "[core]") {

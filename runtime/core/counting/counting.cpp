@@ -28,7 +28,8 @@ void tell(thread_state& thread, std::size_t fresh) noexcept {
   numbers.timers_armed.set(thread.time.size());
   numbers.stacks_mapped.set(thread.store.stacks.mapped());
   numbers.stacks_resident.set(thread.store.stacks.resident());
-  counts.delay_.look(numbers.switches.get(), thread.runnable(), fresh, numbers);
+  counts.overtakings_ = thread.overtakings();
+  counts.delay_.look(counts.turns(), thread.runnable(), fresh, numbers);
 }
 
 }}}  // namespace motet::MOTET_ABI::detail

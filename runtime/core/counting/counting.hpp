@@ -28,7 +28,7 @@ class counting {
 
   // Requires on(), as does tell().
   void before_sleep() noexcept {
-    delay_.queue_is_empty(numbers_.switches.get(), numbers_);
+    delay_.queue_is_empty(turns(), numbers_);
     numbers_.sleeps.add(1);
     asleep_from_ = ticks();
   }
@@ -40,8 +40,12 @@ class counting {
   friend void begin_to_count(thread_state& thread) noexcept;
   friend void tell(thread_state& thread, std::size_t fresh) noexcept;
 
+  /// Returns: the switches to fibers that had overtaken no others.
+  std::uint64_t turns() const noexcept { return numbers_.switches.get() - overtakings_; }
+
   bool enabled_ = false;
   thread_counters& numbers_;
+  std::uint64_t overtakings_ = 0;  // as of the last look
   queue_delay delay_;
   int counted_from_ = 0;  // where the countdown was when its switches were last counted
   std::uint64_t asleep_from_ = 0;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // How long a fiber that has become runnable waits for its turn, of one in 64. No fiber is marked:
 // the queue is first in, first out, so the fiber that stands behind n others runs after n switches,
-// which are counted anyway. Looked at only where the switches are counted; between two looks the
-// switches are taken to be of one length.
+// which are counted anyway; those to fibers that overtake are left out. Looked at only where the
+// switches are counted; between two looks the switches are taken to be of one length.
 #pragma once
 
 #include <algorithm>
@@ -20,6 +20,7 @@ class queue_delay {
   /// became runnable since the previous look, and the delay of one of them is measured next.
   void look(std::uint64_t switches, std::size_t runnable, std::size_t fresh,
             thread_counters& counters) noexcept {
+    if (switches < begun_at_) return;  // the switch at which it began went to one that overtook
     const std::uint64_t distance = switches - begun_at_;
     if (measures_) {
       if (distance >= target_distance_) end(distance, counters);
@@ -32,7 +33,7 @@ class queue_delay {
   }
   /// No fiber is runnable any more: what has been waited for has run, and the thread may sleep.
   void queue_is_empty(std::uint64_t switches, thread_counters& counters) noexcept {
-    if (measures_) end(switches - begun_at_, counters);
+    if (measures_) end(std::max(switches, begun_at_) - begun_at_, counters);
   }
 
  private:

@@ -57,17 +57,21 @@ enum class outcome : std::uint8_t { none, value, error, cancelled };
 
 /// The first line.
 struct switch_line {
-  context resume_context;                  // first, so that the switch needs no second address
-  control_block* queued_behind = nullptr;  // while runnable: the fiber that runs next
-  void* chain = nullptr;                   // while the fiber is switched out, these two are its
-  unsigned int uncaught = 0;               // exception_state, and the next one is its errno
+  context resume_context;                    // first, so that the switch needs no second address
+  union {                                    // while runnable:
+    control_block* queued_behind = nullptr;  // the fiber that runs next
+    std::size_t queued_at;                   // or its place among many
+  };
+  void* chain = nullptr;      // while the fiber is switched out, these two are its
+  unsigned int uncaught = 0;  // exception_state, and the next one is its errno
   int saved_errno = 0;
   atomic<fiber_state> state{fiber_state::runnable};
   std::uint8_t interrupts = 0;
   bool transient = false;
   bool is_main : 1 = false;
   bool hosts : 1 = false;           // a traveller runs as this fiber
-  std::uint8_t spare_bits : 6 = 0;  // so that the whole byte is written
+  bool owes_turn : 1 = false;       // it overtook others for its awaiter, which then may, too
+  std::uint8_t spare_bits : 5 = 0;  // so that the whole byte is written
   std::uint16_t shields = 0;
   bool has_cold_part = false;
   bool named = false;

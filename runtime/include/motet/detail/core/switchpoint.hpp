@@ -91,6 +91,12 @@ struct thread_core {
   /// Goes to the back of the queue and hands the thread on.
   void snooze() noexcept;
   void make_runnable(control_block& fiber) noexcept;
+  /// If many fibers are runnable, moves the one that the running fiber awaits to the front.
+  void prefer_awaited() noexcept;
+  /// If many fibers are runnable, moves the last one to the front.
+  void return_turn() noexcept;
+  /// Returns: how often a fiber has moved to the front so far.
+  std::uint64_t overtakings() const noexcept { return queue_.overtakings(); }
   /// Claims the wait that a fiber is in, and makes it runnable.
   /// Returns: false if the wait was over.
   bool resume(wait_record& wait, wake_reason reason) noexcept;
@@ -142,6 +148,7 @@ struct thread_core {
   [[gnu::noinline]] void snooze_alone() noexcept;
   [[gnu::noinline]] void wait_for_work() noexcept;
   [[gnu::noinline]] control_block& pop_of_many() noexcept;
+  [[gnu::noinline]] control_block& pop_awaited() noexcept;
   [[gnu::noinline]] void give_back_retired_stack_now() noexcept;
   [[gnu::noinline]] void give_stack(control_block& fresh) noexcept;
   [[gnu::noinline]] void exchange_exceptions(control_block& next, control_block& previous) noexcept;

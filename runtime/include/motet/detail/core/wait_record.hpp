@@ -26,14 +26,16 @@ enum class wait_kind : std::uint8_t {
   call,        // the subject is a number, such as a descriptor
   object,      // the subject is the address of the object that is waited for
   lock,        // the same, and `holder` has the mark of the lock's holder
+  fiber,       // the end of `target`, a fiber of the same thread
   token,       // of suspend(): its token, once given, gives way to an exception
   idle_token,  // of suspend() in the main fiber: ends when the thread is deadlocked
 };
 
 struct wait_record {
   /// `description` and `subject` are for people: "read on fd", 7. A negative subject is left out.
-  explicit wait_record(const char* for_what, std::int64_t of_which = -1) noexcept
-      : description(for_what), subject(of_which) {}
+  explicit wait_record(const char* for_what, std::int64_t of_which = -1,
+                       wait_kind of_kind = wait_kind::call) noexcept
+      : description(for_what), subject(of_which), kind(of_kind) {}
 
   const char* description;
   std::int64_t subject;
@@ -50,10 +52,11 @@ struct wait_record {
   bool shared = false;
   /// An operation whose end has been asked for and is awaited.
   bool cancelling = false;
-  wait_kind kind = wait_kind::call;
+  wait_kind kind;
 
   bool of_object() const noexcept { return kind == wait_kind::object || kind == wait_kind::lock; }
   bool for_lock() const noexcept { return kind == wait_kind::lock; }
+  bool for_fiber() const noexcept { return kind == wait_kind::fiber; }
   bool for_token() const noexcept { return kind >= wait_kind::token; }
   /// Returns: whether the wait was still open; it ends for this reason then.
   bool claim(wake_reason reason) noexcept {

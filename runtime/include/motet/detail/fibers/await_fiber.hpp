@@ -19,7 +19,7 @@ struct home_awaiter : awaiter {
     };
   }
   control_block* target;
-  wait_record wait{"await of"};
+  wait_record wait{"await of", -1, wait_kind::fiber};
 };
 
 [[noreturn]] void refuse_to_await_oneself();
