@@ -6,7 +6,7 @@
 #include <exception>
 #include <memory>
 #include <motet/detail/base/atomic.hpp>
-#include <motet/sync/event.hpp>
+#include <motet/detail/sync/publication.hpp>
 #include <motet/sync/future_fwd.hpp>
 #include <optional>
 #include <type_traits>
@@ -57,7 +57,7 @@ struct future_state {
 
   atomic<bool> decided{false};
   atomic<bool> taken{false};
-  event publication;
+  detail::publication publication;
   std::optional<stored> value;
   std::exception_ptr error;
 };
@@ -179,21 +179,22 @@ class promise {
   bool set_value(Args&&... args) {
     static_assert(!std::is_void_v<T> || sizeof...(Args) == 0, "a promise<void> has no value");
     check();
-    if (!state_->decide()) return false;
+    const auto state = state_;  // a thread that sees the value may destroy this promise
+    if (!state->decide()) return false;
     try {
       if constexpr (std::is_reference_v<T>) {
         static_assert(sizeof...(Args) == 1 && (std::is_lvalue_reference_v<Args> && ...),
                       "a promise of a reference takes an object that outlives the call");
-        state_->value.emplace(std::addressof(args)...);
+        state->value.emplace(std::addressof(args)...);
       } else {
-        state_->value.emplace(std::forward<Args>(args)...);
+        state->value.emplace(std::forward<Args>(args)...);
       }
     } catch (...) {
-      state_->error = detail::as_seen_by_others(std::current_exception());
-      state_->publish();
+      state->error = detail::as_seen_by_others(std::current_exception());
+      state->publish();
       throw;
     }
-    state_->publish();
+    state->publish();
     return true;
   }
 
@@ -202,9 +203,10 @@ class promise {
   /// Throws: std::logic_error if this has been moved from.
   bool set_exception(std::exception_ptr error) {
     check();
-    if (!state_->decide()) return false;
-    state_->error = detail::as_seen_by_others(std::move(error));
-    state_->publish();
+    const auto state = state_;
+    if (!state->decide()) return false;
+    state->error = detail::as_seen_by_others(std::move(error));
+    state->publish();
     return true;
   }
 

@@ -46,9 +46,10 @@ struct state_case final : basic_state_case<Primitive> {
 };
 
 template <typename T>
-struct future_case final : basic_state_case<event> {
+struct future_case final : basic_state_case<publication> {
   explicit future_case(future<T> result)
-      : basic_state_case<event>(result.state().publication), source(std::move(result)) {}
+      : basic_state_case<detail::publication>(result.state().publication),
+        source(std::move(result)) {}
 
   future<T> source;
 };
