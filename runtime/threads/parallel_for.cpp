@@ -112,10 +112,11 @@ class own_part {
   called_loop* loop_;
 };
 
+/// The calling worker does not keep a helper: it has a part of its own.
 void give_helper(pool_state& pool, const std::shared_ptr<called_loop>& loop, call_site site) {
   auto item = job_slot::holding(helper_job(loop), site, true);
   auto& job = item.template function<helper_job>();
-  pool.give(std::move(item), job, inherited_here(), any_worker);
+  pool.give(std::move(item), job, inherited_here(), least_loaded);
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include <motet/detail/core/internal_shield.hpp>
 #include <mutex>
 
+#include "core/thread_state.hpp"
 #include "platform/ticks.hpp"
 #include "threads/job_inbox.hpp"
 
@@ -44,6 +45,14 @@ std::uint64_t moved_to(const worker_load& worker) noexcept {
 std::int64_t load_of(const worker_load& worker) noexcept {
   const std::uint64_t completions = worker.completions.load();
   return static_cast<std::int64_t>(worker.arrivals.load() + moved_to(worker) - completions);
+}
+
+/// While no worker rests, one that submits a job keeps it: the next one to rest may steal it.
+worker_load* pool_state::keeper() noexcept {
+  const thread_state* const home = self();
+  const bool keeps =
+      home != nullptr && home->pool == this && !any_resting(roles.load(std::memory_order_relaxed));
+  return keeps ? home->load : nullptr;
 }
 
 /// If several threads submit jobs, only one gets an idle worker: the others see that it is no
@@ -98,6 +107,10 @@ void pool_state::give(job_slot&& item, pool_job& job, local_list&& inherited_loc
                       std::size_t worker) {
   const bool movable = item.movable();
   if (worker == any_worker) {
+    const worker_load* const own = keeper();
+    worker = own != nullptr ? static_cast<std::size_t>(own - loads.get()) : least_loaded;
+  }
+  if (worker == least_loaded) {
     worker = choose();
   } else {
     loads[worker].arrivals.fetch_add(1);

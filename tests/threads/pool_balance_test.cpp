@@ -181,3 +181,53 @@ TEST_CASE("thread_pool: a job does not wait behind one that computes, even if ot
     pool.drain();
   });
 }
+
+TEST_CASE("thread_pool: a job submitted by one that has waited does not wait for it", "[pool]") {
+  run_here([] {
+    thread_pool pool(2);
+    std::vector<std::chrono::steady_clock::duration> delays;
+    for (int round = 0; round < 11; ++round) {
+      std::atomic<std::chrono::steady_clock::time_point> begin{};
+      std::atomic<bool> begun{false};
+      pool.post([&] {
+        sleep_for(1ms);
+        std::this_thread::sleep_for(1ms);  // until the other worker is idle
+        const auto submission = std::chrono::steady_clock::now();
+        pool.post([&] {
+          begin = std::chrono::steady_clock::now();
+          begun = true;
+        });
+        comes_true([&] { return begun.load(); });
+        delays.push_back(begin.load() - submission);
+      });
+      pool.drain();
+    }
+    std::sort(delays.begin(), delays.end());
+    CHECK(delays[delays.size() / 2] < 2ms);
+  });
+}
+
+TEST_CASE("thread_pool: a worker keeps the jobs that it submits while no other is idle", "[pool]") {
+  run_here([] {
+    constexpr std::size_t jobs = 10;
+    thread_pool pool(2);
+    std::atomic<std::size_t> computing{0};
+    std::atomic<bool> other_may_end{false};
+    std::atomic<std::size_t> kept{0};
+    std::atomic<std::size_t> finished{0};
+    pool.post([&] {
+      ++computing;
+      comes_true([&] { return other_may_end.load(); });
+    });
+    comes_true([&] { return computing == 1; });
+    pool.post([&] {
+      ++computing;
+      for (std::size_t i = 0; i < jobs; ++i) pool.post([&] { ++finished; });
+      kept = most_pending(pool);
+      other_may_end = true;
+      CHECK(comes_true([&] { return finished == jobs; }));  // the other one is idle, and steals
+    });
+    pool.drain();
+    CHECK(kept == jobs + 1);
+  });
+}

@@ -89,8 +89,9 @@ std::size_t processors() noexcept;
 /// The workers are motet threads, and each job is a fiber. A job that waits delays no other job;
 /// one that computes delays only the jobs that its worker has started. An idle worker steals
 /// unstarted jobs from another: up to an even share, and more if they have waited for some 100 us.
-/// A job goes to a worker without one, and waits beside an idle worker for no longer than it takes
-/// to wake a thread. Any thread may use a pool.
+/// A job goes to an idle worker if there is one; otherwise one that a worker submits goes into that
+/// worker's own queue. No job waits beside an idle worker for longer than it takes to wake a
+/// thread. Any thread may use a pool.
 class thread_pool {
  public:
   /// Starts `workers` threads, called `name` and a number, with the options of this thread.

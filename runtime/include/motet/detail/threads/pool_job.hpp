@@ -140,8 +140,10 @@ class posted_job : public pool_job {
   std::conditional_t<moves_safely, std::optional<F>, std::unique_ptr<F>> function_;
 };
 
-/// In place of a worker's number: the one with the fewest jobs, from which others may steal it.
+/// In place of a worker's number; other workers may steal the job. `any_worker`: the calling one if
+/// none is idle, and otherwise the one with the fewest jobs.
 inline constexpr std::size_t any_worker = static_cast<std::size_t>(-1);
+inline constexpr std::size_t least_loaded = static_cast<std::size_t>(-2);
 
 /// Gives `job`, the function in `item`, to a worker, once the pool has a slot for it.
 /// Throws: executor_stopped; std::bad_alloc; a pending interruption while it waits for the slot.
