@@ -48,11 +48,11 @@ std::int64_t load_of(const worker_load& worker) noexcept {
 }
 
 /// While no worker rests, one that submits a job keeps it: the next one to rest may steal it.
-worker_load* pool_state::keeper() noexcept {
+std::size_t pool_state::keeper() noexcept {
   const thread_state* const home = self();
   const bool keeps =
       home != nullptr && home->pool == this && !any_resting(roles.load(std::memory_order_relaxed));
-  return keeps ? home->load : nullptr;
+  return keeps ? static_cast<std::size_t>(home->load - loads.get()) : least_loaded;
 }
 
 /// If several threads submit jobs, only one gets an idle worker: the others see that it is no
@@ -106,10 +106,7 @@ void give(const std::shared_ptr<pool_state>& pool, job_slot&& item, pool_job& jo
 void pool_state::give(job_slot&& item, pool_job& job, local_list&& inherited_locals,
                       std::size_t worker) {
   const bool movable = item.movable();
-  if (worker == any_worker) {
-    const worker_load* const own = keeper();
-    worker = own != nullptr ? static_cast<std::size_t>(own - loads.get()) : least_loaded;
-  }
+  if (worker == any_worker) worker = keeper();
   if (worker == least_loaded) {
     worker = choose();
   } else {

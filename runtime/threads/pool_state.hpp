@@ -88,8 +88,9 @@ struct pool_state : std::enable_shared_from_this<pool_state> {
   /// Returns: the number of the worker that should get the next job; its load includes the job
   ///          already.
   std::size_t choose() noexcept;
-  /// Returns: the calling worker's load if that worker keeps the jobs it submits; or null.
-  worker_load* keeper() noexcept;
+  /// Returns: the number of the calling worker if it keeps the jobs that it submits; or
+  ///          `least_loaded`.
+  std::size_t keeper() noexcept;
   void remember(std::size_t number) noexcept;
   /// Returns: whether the workers had nothing to do at some time during this call.
   bool idle() const noexcept;
