@@ -48,6 +48,7 @@ void look(journey& trip, thread_state& thread) noexcept {
   residence* target = nullptr;
   residence* sender = nullptr;
   {
+    mailbox::deferred_wake wake;
     const std::lock_guard lock(trip.sharing);
     trip.nudged = false;
     if (trip.location != nullptr && &trip.location->thread == &thread) {
@@ -57,7 +58,7 @@ void look(journey& trip, thread_state& thread) noexcept {
                &trip.sender->thread == &thread) {
       sender = trip.sender;
     } else if (trip.location == nullptr || any(trip.news)) {
-      nudge(trip);
+      nudge(trip, wake);
     }
   }
   if (target != nullptr) target->apply(std::move(news));
@@ -67,14 +68,14 @@ void look(journey& trip, thread_state& thread) noexcept {
 
 }  // namespace
 
-void nudge(journey& trip) noexcept {
+void nudge(journey& trip, mailbox::deferred_wake& wake) noexcept {
   residence* target = trip.location != nullptr ? trip.location : trip.sender;
   if (trip.nudged || target == nullptr) return;
   trip.nudge.trip = &trip;
   trip.nudge.handle_post = [](post& item, thread_state& thread) noexcept {
     look(*static_cast<journey::nudge_post&>(item).trip, thread);
   };
-  trip.nudged = target->thread.mail().push(trip.nudge);
+  trip.nudged = wake.push(target->thread.mail(), trip.nudge);
   if (trip.nudged) retain(trip);
 }
 
@@ -82,11 +83,12 @@ void forward(journey& trip, forwarded&& news) noexcept {
   if (!any(news)) return;
   const bool urgent = interrupts(news);
   race_point();
+  mailbox::deferred_wake wake;
   const std::lock_guard lock(trip.sharing);
   merge(trip.news, std::move(news));
   if (trip.location == nullptr && !urgent) return;
   if (trip.location == nullptr) trip.wanted = true;
-  nudge(trip);
+  nudge(trip, wake);
 }
 
 void residence::apply(forwarded&& news) noexcept {

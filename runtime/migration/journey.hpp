@@ -249,9 +249,9 @@ void arrive(migration_attempt& attempt, bool alone) noexcept;
 void forward(journey& trip, forwarded&& news) noexcept;
 /// Merges `news` into `target`. Called under the journey's lock.
 void merge(forwarded& target, forwarded&& news) noexcept;
-/// Posts to the thread that the traveller is on, or that can call it back, to look for news. Called
-/// under the journey's lock.
-void nudge(journey& trip) noexcept;
+/// Posts to the thread that the traveller is on, or that can call it back, to look for news; `wake`
+/// wakes it. Called under the journey's lock.
+void nudge(journey& trip, mailbox::deferred_wake& wake) noexcept;
 /// Runs the traveller in the calling fiber, which was made for it, until it leaves; then ends the
 /// visit `stay`.
 void receive(const migration_attempt& attempt, thread_state& thread,

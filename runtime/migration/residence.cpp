@@ -138,12 +138,13 @@ bool residence::send_on() noexcept {
 bool residence::post_on() noexcept {
   const std::shared_ptr<migration_attempt> attempt = std::move(trip.departure);
   {
+    mailbox::deferred_wake wake;
     const std::lock_guard lock(trip.sharing);
     attempt->number = ++trip.attempts;
     trip.sender = &attempt->answers_to;
     trip.on_its_way.store(attempt->number, std::memory_order_release);
     const bool has_deadline = trip.last_clock.due != no_deadline;
-    if (&attempt->answers_to != this && (trip.wanted || has_deadline)) nudge(trip);
+    if (&attempt->answers_to != this && (trip.wanted || has_deadline)) nudge(trip, wake);
   }
   race_point();
   cold_part& part = cold(block);

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: MIT
 // The core on its own, linked with the rooms below it and nothing else: fibers that switch, sleep
-// and get mail. Of the upward calls there is only the first function of a fiber.
+// and get mail. Of the upward calls there are the first function of a fiber, and a stand-in for
+// what other threads ask of one.
 #include <poll.h>
+#include <pthread.h>
+#include <sched.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -9,6 +12,7 @@
 #include <cstdint>
 #include <memory>
 #include <motet/runtime/backend.hpp>
+#include <mutex>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -16,6 +20,7 @@
 
 #include "catch.hpp"
 #include "core/hooks.hpp"
+#include "core/mail/ask.hpp"
 #include "core/mail/mailbox.hpp"
 #include "core/store/hand_on_for_good.hpp"
 #include "core/thread_state.hpp"
@@ -45,9 +50,23 @@ void live(void* block) {
   }
 }
 
+wait_record* asked_fiber = nullptr;  // what it waits in
+int meetings = 0;                    // of a thread that was woken with a mailbox's lock
+
+void resume_asked_fiber(post& item, thread_state& home) noexcept {
+  std::unique_lock guard(home.mail().lock(), std::try_to_lock);
+  if (!guard.owns_lock()) {
+    ++meetings;
+    guard.lock();
+  }
+  static_cast<remote_requests&>(item).queued = false;
+  guard.unlock();
+  home.resume(*asked_fiber, wake_reason::handed);
+}
+
 }  // namespace
 
-constinit const upward_calls hooks = {.fiber_main = &live};
+constinit const upward_calls hooks = {.do_requests = &resume_asked_fiber, .fiber_main = &live};
 
 }}}  // namespace motet::MOTET_ABI::detail
 
@@ -171,6 +190,59 @@ TEST_CASE("mailbox::push() of another thread ends a sleep", "[core]") {
   CHECK(local_core.thread().park(message.wait) == motet::detail::wake_reason::handed);
   local_core.thread().remove_pending(local_core.thread().running());
   sender.join();
+}
+
+namespace {
+
+/// While it exists, this thread and those it starts share one processor.
+class one_processor {
+ public:
+  one_processor() {
+    REQUIRE(::sched_getaffinity(0, sizeof old_, &old_) == 0);
+    cpu_set_t cpus;
+    CPU_ZERO(&cpus);
+    CPU_SET(::sched_getcpu(), &cpus);
+    REQUIRE(::sched_setaffinity(0, sizeof cpus, &cpus) == 0);
+  }
+  one_processor(const one_processor&) = delete;
+  one_processor& operator=(const one_processor&) = delete;
+  ~one_processor() { ::sched_setaffinity(0, sizeof old_, &old_); }
+
+ private:
+  cpu_set_t old_;
+};
+
+bool sleeps(const motet::detail::mailbox& mail) {
+  return motet::detail::mailbox::rests(__atomic_load_n(mail.word_address(), __ATOMIC_ACQUIRE));
+}
+
+}  // namespace
+
+// The system takes the processor away from an idle-class thread as soon as that wakes another one.
+TEST_CASE("ask() releases the mailbox's lock before it wakes the thread", "[core]") {
+  constexpr int rounds = 20;
+  const one_processor cpu;
+  core local_core;
+  control_block& fiber = local_core.thread().running();
+  motet::detail::wait_record wait{"a request"};
+  motet::detail::asked_fiber = &wait;
+  motet::detail::meetings = 0;
+  std::thread sender([&] {
+    const sched_param priority{};
+    REQUIRE(::pthread_setschedparam(::pthread_self(), SCHED_IDLE, &priority) == 0);
+    for (int i = 0; i < rounds; ++i) {
+      while (!sleeps(local_core.thread().mail())) ::sched_yield();
+      motet::detail::ask(fiber, [](motet::detail::remote_requests&) { return true; });
+    }
+  });
+  for (int i = 0; i < rounds; ++i) {
+    wait.reopen();
+    local_core.thread().add_pending(fiber);
+    local_core.thread().park(wait);
+    local_core.thread().remove_pending(fiber);
+  }
+  sender.join();
+  CHECK(motet::detail::meetings == 0);
 }
 
 TEST_CASE("thread_core: a thousand fibers leave no stack behind", "[core]") {

@@ -17,6 +17,7 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 template <typename Change>
 bool ask(control_block& fiber, Change change) noexcept {
   race_point();
+  mailbox::deferred_wake wake;
   const std::lock_guard guard(fiber.mail->lock());
   if (fiber.mail->closed()) return false;
   remote_requests& requests = requests_of(fiber);
@@ -24,7 +25,7 @@ bool ask(control_block& fiber, Change change) noexcept {
   requests.queued = true;
   note_post(fiber);
   requests.handle_post = hooks.do_requests;
-  return fiber.mail->push(requests);
+  return wake.push(*fiber.mail, requests);
 }
 
 }}}  // namespace motet::MOTET_ABI::detail

@@ -105,18 +105,22 @@ bool mailbox::replace(std::uintptr_t& seen, std::uintptr_t next) noexcept {
   return false;
 }
 
-/// The same for a thread that sleeps, which is woken. It may end as soon as the word has changed,
-/// but not while this is one of its wakers.
-bool mailbox::replace_and_wake(std::uintptr_t& seen, std::uintptr_t next) noexcept {
+/// The same for a thread that sleeps. If it succeeds, the thread does not end before finish_wake().
+bool mailbox::replace_sleep(std::uintptr_t& seen, std::uintptr_t next) noexcept {
   wakers_.fetch_add(1, std::memory_order_relaxed);
   const bool replaced = replace(seen, next);
-  if (replaced) wake();
-  wakers_.fetch_sub(1, std::memory_order_release);
+  if (!replaced) wakers_.fetch_sub(1, std::memory_order_release);
   return replaced;
 }
 
+void mailbox::finish_wake() noexcept {
+  wake();
+  wakers_.fetch_sub(1, std::memory_order_release);
+}
+
 /// A refusal synchronizes with the end of the thread.
-mailbox::reception mailbox::push_and_wake(post& item) noexcept {
+/// Returns: `ended_sleep` if the caller must call finish_wake().
+mailbox::reception mailbox::push_without_wake(post& item) noexcept {
   race_point();
   const auto next = reinterpret_cast<std::uintptr_t>(&item);
   std::uintptr_t seen = word_.load(std::memory_order_acquire);
@@ -124,14 +128,22 @@ mailbox::reception mailbox::push_and_wake(post& item) noexcept {
     const bool rested = rests(seen);
     const bool slept = rested && seen != looking;
     item.next = rested ? nullptr : reinterpret_cast<post*>(seen);
-    const bool posted = slept ? replace_and_wake(seen, next) : replace(seen, next);
-    if (posted) return rested ? reception::ended_rest : reception::accepted;
+    const bool posted = slept ? replace_sleep(seen, next) : replace(seen, next);
+    if (!posted) continue;
+    if (!rested) return reception::accepted;
+    return slept ? reception::ended_sleep : reception::ended_look;
   }
   return reception::refused;
 }
 
+mailbox::reception mailbox::push_and_wake(post& item) noexcept {
+  const reception result = push_without_wake(item);
+  if (result == reception::ended_sleep) finish_wake();
+  return result;
+}
+
 bool mailbox::nudge() noexcept {
-  return !is_nudged_.exchange(true) && push_and_wake(nudge_) == reception::ended_rest;
+  return !is_nudged_.exchange(true) && ended_rest(push_and_wake(nudge_));
 }
 
 void mailbox::wake() noexcept {

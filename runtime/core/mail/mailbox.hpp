@@ -37,7 +37,30 @@ class mailbox : public tagged_link<struct mailboxes_tag> {
   /// Returns: false if the thread has ended; `item` is the caller's again.
   bool push(post& item) noexcept { return push_and_wake(item) != reception::refused; }
   /// The same. Returns: whether the thread had nothing to run, and slept or waited awake.
-  bool push_to_idle(post& item) noexcept { return push_and_wake(item) == reception::ended_rest; }
+  bool push_to_idle(post& item) noexcept { return ended_rest(push_and_wake(item)); }
+
+  /// Pushes a post under a lock that its handler takes, and wakes the thread at the end of the
+  /// scope. Declared before the lock's guard, because a woken thread would at once wait for the
+  /// lock.
+  class deferred_wake {
+   public:
+    deferred_wake() noexcept = default;
+    deferred_wake(const deferred_wake&) = delete;
+    deferred_wake& operator=(const deferred_wake&) = delete;
+    ~deferred_wake() {
+      if (sleeper_ != nullptr) sleeper_->finish_wake();
+    }
+    /// As mailbox::push(), but at most once.
+    bool push(mailbox& target, post& item) noexcept {
+      const reception result = target.push_without_wake(item);
+      if (result == reception::ended_sleep) sleeper_ = &target;
+      return result != reception::refused;
+    }
+
+   private:
+    mailbox* sleeper_ = nullptr;  // does not end until it is woken
+  };
+
   /// Any thread; lasts while lock() is held, if false.
   bool closed() const noexcept { return word_.load(std::memory_order_relaxed) == closed_word; }
 
@@ -104,11 +127,16 @@ class mailbox : public tagged_link<struct mailboxes_tag> {
   static constexpr std::uintptr_t idle = 3;
   static constexpr std::uintptr_t closed_word = 4;
 
-  enum class reception : std::uint8_t { refused, accepted, ended_rest };
+  enum class reception : std::uint8_t { refused, accepted, ended_look, ended_sleep };
+  static bool ended_rest(reception result) noexcept {
+    return result == reception::ended_look || result == reception::ended_sleep;
+  }
 
   reception push_and_wake(post& item) noexcept;
+  reception push_without_wake(post& item) noexcept;
   bool replace(std::uintptr_t& seen, std::uintptr_t next) noexcept;
-  bool replace_and_wake(std::uintptr_t& seen, std::uintptr_t next) noexcept;
+  bool replace_sleep(std::uintptr_t& seen, std::uintptr_t next) noexcept;
+  void finish_wake() noexcept;
   bool announce(std::uintptr_t rest) noexcept;
   void end_own_rest(std::uintptr_t seen) noexcept;
   void wake() noexcept;
