@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 // To wake a sleeping thread takes longer than many an answer of another thread. So if mail has
 // lately come soon, a thread waits awake for the next mail: not for long, not if more threads are
-// awake than there are processors, and not while other threads need its processor.
+// awake than there are processors, and not while other threads need its processor. If the thread
+// that answers has the same processor, the wait begins by yielding it.
 #pragma once
 
 #include <sched.h>
@@ -20,6 +21,7 @@ class adaptive_spin {
   /// Sets how long a wait may last at the most. The first wait has the length 0.
   void set_length(std::chrono::nanoseconds length) noexcept {
     worth_ = ticks_in(length);
+    slice_ = ticks_in(time_slice);
     cores_ = usable_cores();
   }
 
@@ -35,12 +37,12 @@ class adaptive_spin {
   bool wait(Filled filled, Busy busy) noexcept {
     if (awake_threads.load(std::memory_order_relaxed) > cores_) return false;
     const std::uint64_t begin = ticks();
-    for (int round = 0; ticks() - begin < length_; ++round) {
-      if (round >= rounds_alone && !yield_briefly()) break;
+    for (int round = shares_processor_ ? rounds_alone : 0; ticks() - begin < length_; ++round) {
+      if (round >= rounds_alone && !yield(filled)) break;
       if (looks_until(filled) || busy()) return true;
     }
     length_ = 0;
-    return false;
+    return filled();
   }
 
   /// The same without offering the processor to others, and so for a few rounds only.
@@ -48,7 +50,7 @@ class adaptive_spin {
   void look(Filled filled, Busy busy) const noexcept {
     const std::uint64_t begin = ticks();
     for (int round = 0; round < rounds_alone && ticks() - begin < length_; ++round) {
-      if (!may_stay()) return;
+      if (shares_processor_ || !may_stay()) return;
       if (looks_until(filled) || busy()) return;
     }
   }
@@ -71,9 +73,10 @@ class adaptive_spin {
   /// between: the thread that is to answer may wait for this very processor.
   static constexpr int looks_in_a_round = 64;
   static constexpr int rounds_alone = 4;
-  /// If other threads take the processor for a large share of a wait, none is tried for
-  /// `crowded_times` the length of a wait.
-  static constexpr std::uint64_t large_share = 8;
+  /// If other threads take the processor for a time slice, no wait is tried for `crowded_times` the
+  /// length of one. Less proves nothing: the thread that answers takes some microseconds, and so
+  /// does a hypervisor; and where there is one, a wake-up takes longest.
+  static constexpr std::chrono::microseconds time_slice{200};
   static constexpr std::uint64_t short_share = 25;
   static constexpr std::uint64_t crowded_times = 100;
 
@@ -86,18 +89,23 @@ class adaptive_spin {
     return false;
   }
 
-  bool yield_briefly() noexcept {
+  /// Returns: false if other threads need the processor.
+  template <typename Filled>
+  bool yield(Filled& filled) noexcept {
     const std::uint64_t begin = ticks();
     ::sched_yield();
     const std::uint64_t back = ticks();
-    if (back - begin < worth_ / large_share) return true;
-    crowded_until_ = back + crowded_times * worth_;
-    return false;
+    const bool is_crowded = back - begin >= slice_;
+    if (is_crowded) crowded_until_ = back + crowded_times * worth_;
+    shares_processor_ = !is_crowded && filled();
+    return !is_crowded;
   }
 
-  std::uint64_t worth_ = 0;   // in ticks
+  std::uint64_t worth_ = 0;  // in ticks
+  std::uint64_t slice_ = 0;
   std::uint64_t length_ = 0;  // of the next wait, in ticks; 0: the thread sleeps at once
   std::uint64_t crowded_until_ = 0;
+  bool shares_processor_ = false;  // with the thread that answers: it did so during a yield
   std::size_t cores_ = 0;
   awake_thread registration_;
 };
