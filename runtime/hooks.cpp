@@ -20,6 +20,7 @@ constinit const upward_calls hooks = {
     .do_requests = &do_requests,
     .interrupted_at_once = &interrupted_at_once,
     .fiber_main = &fiber_main,
+    .counted_fiber_main = &counted_fiber_main,
     .await_thread = &await_thread,
     .begin_runtime = &begin_runtime,
     .begin_session = &begin_session,

@@ -30,6 +30,8 @@ struct upward_calls {
   // fibers
   /// The first function of a fiber, on its own stack: calls the body, then ends the fiber.
   void (*fiber_main)(void* block);
+  /// The same on a thread that counts: measures the stacks of some fibers.
+  void (*counted_fiber_main)(void* block);
 
   // threads
   /// Waits for the end of a call that a plain thread makes, as remote_wait::await() does; gives

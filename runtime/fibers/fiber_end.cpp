@@ -210,4 +210,21 @@ void live(thread_state& thread, control_block& fiber) noexcept {
   }
 }
 
+/// A fiber is left out if it, or another one in the meantime, has gone on as a third.
+void counted_fiber_main(void* block) {
+  auto* fiber = static_cast<control_block*>(block);
+  thread_state& thread = home_of(*fiber);
+  for (;;) {
+    if (thread.counts.samples_stack()) {
+      const std::uint64_t reuses = thread.counts.reuses();
+      const stack_sample sample(fiber->runs_on);
+      live(thread, *fiber);
+      if (thread.counts.reuses() == reuses) sample.note(fiber->site);
+    } else {
+      live(thread, *fiber);
+    }
+    fiber = &thread.hand_on_for_good();
+  }
+}
+
 }}}  // namespace motet::MOTET_ABI::detail

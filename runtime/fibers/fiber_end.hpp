@@ -11,6 +11,7 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 /// The first function of a fiber; see core/hooks.hpp.
 void fiber_main(void* block);
+void counted_fiber_main(void* block);
 
 /// Runs the body, and notes how it has ended.
 void run_body(control_block& fiber) noexcept;

@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "base/verb_table.hpp"
+#include "core/counting/stack_census.hpp"
 #include "core/thread_registry.hpp"
 #include "core/thread_state.hpp"
 #include "observe/stalls/stall_watch.hpp"
@@ -111,6 +112,8 @@ process_stats stats() {
   result.offload_queued = offload.in_line;
   result.offload_limit = detail::blocking_pool::most.load();
   result.stalls = detail::stalls_so_far();
+  for (const detail::stack_use& use : detail::stack_uses())
+    result.stacks.push_back({use.site, use.samples, use.most});
   return result;
 }
 

@@ -143,6 +143,7 @@ void start_over_in_child() {
   blocking_pool::abandon();
   remote_work::abandon();
   registered_thread::abandon_all();
+  forget_stack_uses();
   if (thread_state* thread = self()) thread->start_over();
 }
 

@@ -92,6 +92,7 @@ class caller {
   bool step_forward() noexcept {
     if (std::exchange(inbox_->somebody_calls, true)) return false;
     is_next_ = true;
+    home_->counts.note_reuse();
     return true;
   }
   void step_back() noexcept {

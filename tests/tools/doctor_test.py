@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: MIT
 """motet-doctor says what this host gives, and what to set where it gives less.
 
-usage: doctor_test.py DOCTOR DENY BACKEND...
+usage: doctor_test.py DOCTOR DENY yes|no BACKEND...
+  yes  stacks are measured
 """
 
 import os
@@ -27,7 +28,7 @@ def line(text, title):
     return match[1]
 
 
-def the_host(doctor, deny, backends):
+def the_host(doctor, deny, _, backends):
     text = told(doctor, "--quick")
     assert line(text, "kernel").startswith("Linux "), text
     assert line(text, "backend").split()[0].rstrip(";") in backends, text
@@ -37,12 +38,12 @@ def the_host(doctor, deny, backends):
     assert "\nFor more:\n" in text or text.endswith("\nThere is nothing to set.\n"), text
 
 
-def the_choice_of_the_environment(doctor, deny, backends):
+def the_choice_of_the_environment(doctor, deny, _, backends):
     text = told(doctor, "--quick", MOTET_BACKEND="sim")
     assert line(text, "backend").startswith("sim (MOTET_BACKEND asks for it)"), text
 
 
-def a_refused_ring(doctor, deny, backends):
+def a_refused_ring(doctor, deny, _, backends):
     text = told(deny, "io_uring_setup", "--", doctor, "--quick")
     if text is None or "io_uring" not in backends:
         return
@@ -52,26 +53,28 @@ def a_refused_ring(doctor, deny, backends):
     assert "task work" not in text, text
 
 
-def figures(doctor, deny, backends):
+def figures(doctor, deny, measures_stacks, backends):
     text = told(doctor)
-    table = re.findall(r"^(\S.*?) {2,}(\d+\.\d) +(\d+) +(\d+) +(\d+\.\d)$", text, re.MULTILINE)
+    table = re.findall(r"^(\S.*?) {2,}(\d+\.\d) +(\d+) +(\d+) +(\d+\.\d) +(\d+|-)$", text, re.MULTILINE)
     rows = {row[0] for row in table}
     works = line(text, "backend").split()[0].rstrip(";")
     assert works == "sim" or (works in rows and "without guard" in rows), text
     assert all(float(figure) > 0 for row in table for figure in row[1:4]), text
+    for row in table:
+        assert int(row[5]) in range(4, 65, 4) if measures_stacks else row[5] == "-", text
 
 
-def usage(doctor, deny, backends):
+def usage(doctor, deny, _, backends):
     assert "usage: " in told(doctor, "--help")
     assert "usage: " in told(doctor, "--slow", status=64)
 
 
 def main():
-    if len(sys.argv) < 4:
+    if len(sys.argv) < 5:
         sys.exit(__doc__)
-    doctor, deny, *backends = sys.argv[1:]
+    doctor, deny, measures_stacks, *backends = sys.argv[1:]
     for test in (the_host, the_choice_of_the_environment, a_refused_ring, figures, usage):
-        test(doctor, deny, backends)
+        test(doctor, deny, measures_stacks == "yes", backends)
         print(f"ok: {test.__name__}", flush=True)
 
 

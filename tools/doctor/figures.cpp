@@ -20,6 +20,9 @@
 #include <vector>
 
 #include "host.hpp"
+#if defined(WITH_STATS)
+#include <motet/observe/stats.hpp>
+#endif
 
 namespace motet_doctor {
 
@@ -101,6 +104,26 @@ double of_a_sleep() {
   return least;
 }
 
+/// The most KiB of their stacks that fibers use for a write and a read; "-" if nothing measures
+/// that.
+std::string of_a_stack() {
+#if defined(WITH_STATS)
+  motet::stats();  // from here on one fiber in 64 is measured
+  for (int i = 0; i < 640; ++i) {
+    motet::spin([] {
+      motet::pipe both_ends = motet::pipe::open();
+      std::array<std::byte, 1> byte{};
+      both_ends.write(byte);
+      both_ends.read(byte);
+    }).await();
+  }
+  std::size_t most = 0;
+  for (const motet::stack_stats& entry : motet::stats().stacks) most = std::max(most, entry.most);
+  if (most > 0) return std::to_string(most / 1024);
+#endif
+  return "-";
+}
+
 constexpr std::array<std::string_view, 8> features = {
     "defer_taskrun",     "registered_ring", "newer_operations", "no_sqarray",
     "absolute_timeouts", "no_iowait",       "process_madvise",  "guard"};
@@ -149,20 +172,21 @@ std::string figures_of(const way& setup) {
 
 void measure() {
   const double a_new_fiber = of_a_new_fiber();
-  std::printf("%.1f %.0f %.0f %.1f\n", of_a_switch(), a_new_fiber, of_an_exchange(),
-              of_a_sleep() / 1e3);
+  const double a_switch = of_a_switch(), an_exchange = of_an_exchange(), a_sleep = of_a_sleep();
+  std::printf("%.1f %.0f %.0f %.1f %s\n", a_switch, a_new_fiber, an_exchange, a_sleep / 1e3,
+              of_a_stack().c_str());
 }
 
 void tell_figures(std::ostream& output) {
-  const auto line = [&](const std::string& label, const std::array<std::string, 4>& figures) {
+  const auto line = [&](const std::string& label, const std::array<std::string, 5>& figures) {
     output << std::left << std::setw(28) << label << std::right;
     for (const std::string& figure : figures) output << std::setw(16) << figure;
     output << '\n';
   };
-  line("", {"switch, ns", "new fiber, ns", "exchange, ns", "sleep late, us"});
+  line("", {"switch, ns", "new fiber, ns", "exchange, ns", "sleep late, us", "stack, KiB"});
   for (const way& setup : ways()) {
     std::istringstream text(figures_of(setup));
-    std::array<std::string, 4> figures;
+    std::array<std::string, 5> figures;
     for (std::string& figure : figures) text >> figure;
     line(setup.label, figures);
   }

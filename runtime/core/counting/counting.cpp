@@ -2,6 +2,7 @@
 // See core/counting/counting.hpp.
 #include "core/counting/counting.hpp"
 
+#include "core/hooks.hpp"
 #include "core/thread_state.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
@@ -12,6 +13,7 @@ void begin_to_count(thread_state& thread) noexcept {
   counts.enabled_ = true;
   thread.calls.count_in_flight(counts.numbers_);
   counts.counted_from_ = thread.until_look();
+  if (can_measure_stacks()) thread.store.first_function = hooks.counted_fiber_main;
   tell(thread);
 }
 

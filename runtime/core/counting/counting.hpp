@@ -8,6 +8,7 @@
 #include <motet/detail/base/abi.hpp>
 
 #include "core/counting/queue_delay.hpp"
+#include "core/counting/stack_census.hpp"
 #include "core/counting/thread_counters.hpp"
 #include "platform/ticks.hpp"
 
@@ -33,6 +34,11 @@ class counting {
     asleep_from_ = ticks();
   }
   void after_sleep() noexcept { numbers_.ticks_asleep.add(ticks() - asleep_from_); }
+  /// Returns: whether to measure the stack of the fiber that begins now.
+  bool samples_stack() noexcept { return stack_sampling_.next(); }
+  /// Called when a fiber goes on as another one, on the same stack.
+  void note_reuse() noexcept { ++reuses_; }
+  std::uint64_t reuses() const noexcept { return reuses_; }
   /// In a forked child: resets the measurement.
   void start_over() noexcept { delay_ = {}; }
 
@@ -49,6 +55,8 @@ class counting {
   queue_delay delay_;
   int counted_from_ = 0;  // where the countdown was when its switches were last counted
   std::uint64_t asleep_from_ = 0;
+  stack_sampling stack_sampling_;
+  std::uint64_t reuses_ = 0;
 };
 
 /// From here on `thread`, which is this thread's, counts.

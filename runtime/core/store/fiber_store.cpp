@@ -15,6 +15,9 @@
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
+fiber_store::fiber_store(std::uint64_t first) noexcept
+    : first_function(hooks.fiber_main), first_id_(first), next_id_(first) {}
+
 journey_owner::~journey_owner() {
   if (trip != nullptr) hooks.dispose_journey(*trip);
 }

@@ -22,9 +22,11 @@ class thread_state;
 class fiber_store {
  public:
   /// `first`: the first number, which no other thread's fibers or scopes have.
-  explicit fiber_store(std::uint64_t first) noexcept : first_id_(first), next_id_(first) {}
+  explicit fiber_store(std::uint64_t first) noexcept;
 
   stack_pool stacks;
+  /// Of each fiber that is given a stack. A thread that counts has another one.
+  void (*first_function)(void* block);
 
   std::uint64_t next_id() noexcept { return next_id_++; }
   /// Returns: how many fibers have been numbered, the main one included.

@@ -7,7 +7,6 @@
 #include <cstdint>
 #include <new>
 
-#include "core/hooks.hpp"
 #include "core/thread_state.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
@@ -27,7 +26,8 @@ inline void allocate_result(control_block& block) {
 
 /// Lays the fiber's stack out below `top`.
 inline void lay_out_stack(control_block& fresh, std::byte* top) noexcept {
-  lay_out(fresh.resume_context, aligned_below(top, 0, 16), hooks.fiber_main, &fresh);
+  lay_out(fresh.resume_context, aligned_below(top, 0, 16), home_of(fresh).store.first_function,
+          &fresh);
   sanitizer::describe(fresh.resume_context.shadow, fresh.runs_on.bottom, fresh.runs_on.size(),
                       true);
 }
@@ -43,7 +43,7 @@ inline void lay_out_stack(control_block& fresh, std::byte* top) noexcept {
   lay_out_stack(fresh, body);
 }
 
-/// Returns: a fiber that begins in fiber_main() once it is started.
+/// Returns: a fiber that begins in the store's `first_function` once it is started.
 /// Throws: std::bad_alloc, stack_unavailable; std::invalid_argument for the size of a stack.
 inline control_block& make_fiber(thread_state& thread, family& parents, const body_kind& kind,
                                  call_site site, std::size_t stack_size) {

@@ -66,6 +66,16 @@ struct stall_stats {
   std::string call;                    // where one was blocked, such as "read(fd 7)"; or empty
 };
 
+/// Stack use of the fibers spun at one place. One fiber in 64 is measured, at its end, from the
+/// first stats() call in the process on; no main fiber, no fiber that went on as another job's, and
+/// none in a build with a sanitizer or with pages of other than 4,096 bytes. A signal handler needs
+/// more.
+struct stack_stats {
+  call_site site;             // of a path of more than 127 characters the end
+  std::uint64_t samples = 0;  // fibers
+  std::size_t most = 0;       // bytes that the deepest of them used, in pages of 4,096
+};
+
 struct process_stats {
   std::vector<thread_stats> threads;  // with a runtime
   thread_stats ended;                 // the sum of those whose runtime has ended; thread is 0
@@ -74,6 +84,7 @@ struct process_stats {
   std::size_t offload_queued = 0;     // calls waiting for a thread
   std::size_t offload_limit = 0;      // the most threads for calls of the program: see options
   std::vector<stall_stats> stalls;    // by site
+  std::vector<stack_stats> stacks;    // for the first 256 sites
 };
 
 /// Reads the threads' counters while they run: numbers of one thread need not be from the same
