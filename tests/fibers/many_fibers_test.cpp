@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: MIT
 // More runnable fibers than the queue links: which of them goes first.
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstddef>
 #include <motet/motet.hpp>
@@ -98,5 +101,27 @@ TEST_CASE("fiber::await() in a loop does not keep many other fibers waiting", "[
     others.end();
     CHECK(awaited > 10);
     CHECK(awaited <= 20 * 64);
+  });
+}
+
+TEST_CASE("fork() among many runnable fibers: the child begins with one, and may spin as many",
+          "[fork]") {
+  if (testing::under_tsan) return;  // too many fibers
+  run_here([] {
+    crowd others;
+    snooze();
+    const pid_t child = ::fork();
+    REQUIRE(child >= 0);
+    if (child == 0) {
+      std::size_t begun = 0;
+      group fibers;
+      for (std::size_t i = 0; i < many; ++i) fibers.spin([&] { ++begun; });
+      fibers.await_all();
+      ::_exit(begun == many ? 0 : 1);
+    }
+    int status = -1;
+    REQUIRE(::waitpid(child, &status, 0) == child);
+    CHECK(status == 0);
+    others.end();
   });
 }

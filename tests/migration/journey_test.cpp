@@ -43,6 +43,40 @@ TEST_CASE("teleport() moves a fiber to another thread, and it ends at home", "[t
   });
 }
 
+TEST_CASE("teleport() from a thread with many runnable fibers, which await travellers",
+          "[teleport]") {
+  run_here([] {
+    idle_thread worker;
+    bool over = false;
+    group others;
+    for (int i = 0; i < 4'300; ++i) {  // more than the run queue links
+      others.spin([&] {
+        while (!over) snooze();
+      });
+    }
+    snooze();
+    for (int round = 0; round < 20; ++round) {
+      const auto target = spin([&] {
+        snooze();
+        return round;
+      });
+      const auto traveller = spin([&] {
+        const portal visit(worker.thread);
+        return target.await();
+      });
+      const auto second = spin([&] {
+        const portal visit(worker.thread);
+        snooze();
+        return round;
+      });
+      REQUIRE(traveller.await() == round);
+      REQUIRE(second.await() == round);
+    }
+    over = true;
+    others.await_all();
+  });
+}
+
 TEST_CASE("teleport() goes there and back again, and does nothing on the current thread",
           "[teleport]") {
   run_here([] {

@@ -201,6 +201,23 @@ void long_life() {
   });
 }
 
+/// Among more fibers than the run queue links, an awaited one overtakes the others.
+void awaited_among_many() {
+  motet::run(recorded(65'536), [] {
+    bool over = false;
+    motet::group others;
+    for (int i = 0; i < 4'500; ++i) {
+      others.spin({.name = "bystander"}, [&] {
+        while (!over) motet::snooze();
+      });
+    }
+    motet::snooze();
+    motet::spin({.name = "awaited"}, [] { compute_for(40ms); }).await();
+    over = true;
+    others.await_all();
+  });
+}
+
 /// Two threads that have a word with one another.
 void messages() {
   motet::channel<int> visit(0), back(0);
@@ -414,6 +431,7 @@ const std::map<std::string_view, void (*)()> programs = {
     {"killed_with_a_leak", killed_with_a_leak},
     {"deadlock_of_three", deadlock_of_three},
     {"long_life", long_life},
+    {"awaited_among_many", awaited_among_many},
     {"messages", messages},
     {"cancellations", cancellations},
     {"missed_deadline", missed_deadline},

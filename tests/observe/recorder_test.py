@@ -113,6 +113,12 @@ def a_deadlock(recorder):
         assert re.search(rf"\(philosopher {i}, .*\): lock of a mutex", waits), waits
 
 
+def an_awaited_fiber_among_many(recorder):
+    longest = section(recorder.told("awaited_among_many"), "Longest turns, without a switchpoint")
+    match = re.search(r"(\d+)\.\d ms: fiber \d+ \(awaited, spun at", longest)
+    assert match and int(match[1]) >= 39 and not re.search(r"\d\d\.\d ms: fiber \d+ \(bystander", longest), longest
+
+
 def a_ring_that_goes_round(recorder):
     output = recorder.told("long_life")
     assert "what was before is lost" in output, output
@@ -334,9 +340,10 @@ def many_records(recorder, timed):
 
 
 TESTS = [a_fiber_behind_another, a_late_timer, a_blocking_call, a_name_for_each_request, a_lock_that_was_free,
-         a_traveller, a_convoy, a_killed_process, a_deadlock,
-         a_ring_that_goes_round, cancellations, messages_of_two_threads, snapshots, copies_of_what_goes_on,
-         a_forked_child, short_lives, signals, refusals, by_environment, outputs, names_that_are_no_text, a_small_limit, a_truncated_file, what_is_no_trace]
+         a_traveller, a_convoy, a_killed_process, a_deadlock, a_ring_that_goes_round, an_awaited_fiber_among_many,
+         cancellations, messages_of_two_threads, snapshots, copies_of_what_goes_on, a_forked_child, short_lives,
+         signals, refusals, by_environment, outputs, names_that_are_no_text, a_small_limit, a_truncated_file,
+         what_is_no_trace]
 # Simulated time does not pass while a fiber computes.
 IN_REAL_TIME = {a_late_timer, a_convoy, a_lock_that_was_free, a_traveller, a_killed_process}
 

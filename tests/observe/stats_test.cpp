@@ -89,6 +89,32 @@ TEST_CASE("stats() counts each switch once", "[stats]") {
   });
 }
 
+TEST_CASE("stats() counts each switch once among many fibers, and measures their delays",
+          "[stats]") {
+  run([] {
+    constexpr std::uint64_t many =
+        4'500;  // more than the queue links, so that awaited ones overtake
+    constexpr std::uint64_t rounds = 20;
+    const thread_stats start = own_stats();
+    group fibers;
+    for (std::uint64_t i = 0; i < many; ++i) {
+      fibers.spin([] {
+        for (std::uint64_t round = 0; round < rounds; ++round) snooze();
+      });
+    }
+    constexpr std::uint64_t awaited = 500;
+    for (std::uint64_t i = 0; i < awaited; ++i) spin([] {}).await();
+    fibers.await_all();
+    const thread_stats finish = own_stats();
+    const std::uint64_t switches = finish.switches - start.switches;
+    // A snoozer switches once more when it ends; an awaited fiber is switched to and from.
+    CHECK(switches >= many * (rounds + 1));
+    CHECK(switches <= many * (rounds + 1) + 2 * awaited + 20);
+    CHECK(finish.queue_delay.count() > start.queue_delay.count());
+    CHECK(finish.queue_delay.quantile(1) < 1min);
+  });
+}
+
 TEST_CASE("stats(): one in 64 runnable fibers records how long it waited for its turn", "[stats]") {
   run([] {
     const std::uint64_t start = own_stats().queue_delay.count();
