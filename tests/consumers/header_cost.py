@@ -19,7 +19,7 @@ import tempfile
 
 LIMIT = 0.7
 OWN_SHARE = 1.3
-ROUNDS = 15
+ROUNDS = 45
 
 INCLUDE = re.compile(r"^#include <([^>]+)>", re.MULTILINE)
 
