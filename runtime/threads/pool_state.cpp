@@ -121,9 +121,15 @@ void pool_state::give(job_slot&& item, pool_job& job, local_list&& inherited_loc
   push(std::move(item), movable, loads[worker]);
 }
 
+/// The job may own the pool and end before push() does. The workers share the pool's ownership.
+std::shared_ptr<pool_state> pool_state::owner_during_push() {
+  const thread_state* const home = self();
+  return home != nullptr && home->pool == this ? nullptr : shared_from_this();
+}
+
 void pool_state::push(job_slot&& item, bool movable, worker_load& worker) {
   using enum job_inbox::pushed;
-  const std::shared_ptr<pool_state> owner = shared_from_this();  // the job may own the pool
+  const std::shared_ptr<pool_state> owner = owner_during_push();
   job_inbox& inbox = *worker.inbox.load(std::memory_order_acquire);
   const auto result = inbox.push(std::move(item), movable ? this : nullptr);
   if (result == refused) throw executor_stopped();

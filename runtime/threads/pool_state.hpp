@@ -84,6 +84,8 @@ struct pool_state : std::enable_shared_from_this<pool_state> {
   /// Gives a job to a worker, as detail::give(), but waits for no slot.
   void give(job_slot&& item, pool_job& job, local_list&& inherited_locals, std::size_t worker);
   void push(job_slot&& item, bool movable, worker_load& worker);
+  /// Returns: null if the calling thread keeps the pool's state alive anyway.
+  std::shared_ptr<pool_state> owner_during_push();
 
   /// Returns: the number of the worker that should get the next job; its load includes the job
   ///          already.

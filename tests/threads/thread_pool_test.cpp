@@ -472,6 +472,23 @@ TEST_CASE("thread_pool destroyed in one of its own jobs ends by itself", "[pool]
   while (!finished) block(50us);
 }
 
+TEST_CASE("thread_pool: a job may submit one that destroys the pool", "[pool][stress]") {
+  const auto pools = testing::scaled(500, 100);
+  for (std::size_t i = 0; i < pools; ++i) {
+    std::atomic<bool> finished{false};
+    auto pool = std::make_shared<thread_pool>(2);
+    thread_pool& first = *pool;
+    first.post([pool = std::move(pool), &finished]() mutable {
+      thread_pool& second = *pool;
+      second.post([last = std::move(pool), &finished]() mutable {
+        last.reset();
+        finished = true;
+      });
+    });
+    while (!finished) block(50us);
+  }
+}
+
 TEST_CASE("thread_pool: pools are created, used and destroyed one after the other",
           "[pool][stress]") {
   const auto pools = testing::under_tsan ? testing::scaled(300, 30) : testing::scaled(2'000, 200);
