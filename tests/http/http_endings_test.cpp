@@ -52,6 +52,17 @@ TEST_CASE("http::serve() keeps the connection after a short body that the handle
   CHECK(contains(connection.hear(), "401"));
 }
 
+TEST_CASE("http::serve() keeps a connection whose client does not wait for 100 Continue") {
+  const std::string fields = "Expect: 100-continue\r\nContent-Length: 4\r\n";
+  served connection(&refuse_all);
+  connection.say(post(fields) + "body");
+  CHECK(contains(connection.hear(), "401"));
+  connection.say("POST / HTTP/1.0\r\nConnection: keep-alive\r\n" + fields + "\r\n");
+  CHECK(contains(connection.hear(), "401"));
+  connection.say("body" + get("/next"));
+  CHECK(contains(connection.hear(), "401"));
+}
+
 TEST_CASE("http::serve() closes after a long or an invalid body that the handler does not read") {
   for (const std::string& body : {std::string("Content-Length: 100000\r\n\r\n"),
                                   std::string("Transfer-Encoding: chunked\r\n\r\nno chunk\r\n")}) {

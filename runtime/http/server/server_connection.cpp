@@ -249,14 +249,20 @@ void server_connection::fail(int status, std::string_view text) {
   answer_.write(std::as_bytes(std::span("\n", 1)));
 }
 
-/// Reads the rest of a short body, so that the connection can be reused: first what has arrived
-/// already; the remainder after the response. A client that still waits for "100 Continue" may send
-/// its body or not, so that connection is closed.
+/// Whether the client may still wait for "100 Continue" before it sends the body.
+/// Source: RFC 9110, 10.1.1.
+bool server_connection::awaits_100_continue() {
+  return !body_.begun() && !body_.ended() && head_.is_1_1 &&
+         has_member(head_.headers, "expect", "100-continue") && input_.peek(0).empty();
+}
+
+/// Drops what has arrived of an unread body, and decides whether the connection is kept;
+/// answer_one() reads the rest of a short body after the response. A client that waits for
+/// "100 Continue" may send its body or not, so that connection is closed.
 void server_connection::drain_body() {
-  const bool waits_to_be_asked = !body_.begun() && head_.headers.find("expect").has_value();
   const bool reusable =
       body_.ended() ||
-      (!waits_to_be_asked && (body_.skip(most_unread, 0s) || body_.can_skip(most_unread)));
+      (!awaits_100_continue() && (body_.skip(most_unread, 0s) || body_.can_skip(most_unread)));
   if (!reusable || options_.connections.drain.stop_requested()) answer_.close_after();
 }
 
@@ -277,10 +283,8 @@ void server_connection::end_connection() noexcept {
 }
 
 std::size_t server_connection::read_body(std::span<std::byte> buffer) {
-  const bool waits_to_be_asked = !body_.begun() && !body_.ended() && head_.is_1_1 &&
-                                 has_member(head_.headers, "expect", "100-continue");
   const bool is_wanted = !body_.is_too_large() && !answer_.begun();
-  if (waits_to_be_asked && is_wanted && input_.peek(0).empty()) answer_.ask_to_continue();
+  if (is_wanted && awaits_100_continue()) answer_.ask_to_continue();
   return body_.read(buffer);
 }
 

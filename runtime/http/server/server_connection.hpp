@@ -63,6 +63,7 @@ class server_connection {
   void skip_empty_lines(std::size_t size);
   std::optional<clock::duration> limit_of_handler() const;
   void fail(int status, std::string_view text);
+  bool awaits_100_continue();
   void drain_body();
   void refuse(int status);
   void end_connection() noexcept;
