@@ -2,7 +2,6 @@
 // See http/server/response_writer.hpp.
 #include "http/server/response_writer.hpp"
 
-#include <algorithm>
 #include <stdexcept>
 #include <string>
 
@@ -38,12 +37,11 @@ void response_writer::begin(bool to_head, bool is_1_1, bool keep_alive) noexcept
   framing_ = framing::none;
   if (progress_ != progress::cut) progress_ = progress::open;
   afterwards_ = keep_alive ? afterwards::keep_alive : afterwards::close;
-  whole_ = output_.size();
 }
 
 void response_writer::cut() noexcept {
   progress_ = progress::cut;
-  output_.resize(std::min(output_.size(), whole_));
+  output_.clear();
 }
 
 void response_writer::hand_over() {
@@ -209,7 +207,6 @@ void response_writer::finish() {
 void response_writer::send() {
   send(std::as_bytes(std::span(output_)));
   output_.clear();
-  whole_ = 0;
 }
 
 /// Whatever interrupts this leaves part of an answer, behind which nothing can be sent.

@@ -93,7 +93,6 @@ class response_writer {
   const detail::stream_direction target_;
   const clock::duration stall_;
   std::string output_;                   // framed
-  std::size_t whole_ = 0;                // bytes at its start that belong to earlier responses
   std::string body_;                     // not framed yet
   std::optional<std::uint64_t> length_;  // by the handler's Content-Length
   std::uint64_t bytes_written_ = 0;

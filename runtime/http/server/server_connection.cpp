@@ -229,8 +229,7 @@ std::optional<clock::duration> server_connection::limit_of_handler() const {
   if (options_.handling > clock::duration(0)) limit = options_.handling;
   if (const auto text = head_.headers.find("request-timeout")) {
     const std::optional<clock::duration> client_limit = seconds_of(*text);
-    if (client_limit.has_value() && (!limit.has_value() || *client_limit < *limit))
-      limit = client_limit;
+    if (client_limit) limit = std::min(limit.value_or(*client_limit), *client_limit);
   }
   return limit;
 }
@@ -285,6 +284,7 @@ void server_connection::end_connection() noexcept {
 std::size_t server_connection::read_body(std::span<std::byte> buffer) {
   const bool is_wanted = !body_.is_too_large() && !answer_.begun();
   if (is_wanted && awaits_100_continue()) answer_.ask_to_continue();
+  if (!body_.ended() && !answer_.begun() && input_.peek(0).empty()) answer_.send();  // earlier ones
   return body_.read(buffer);
 }
 
