@@ -255,7 +255,7 @@ bool server_connection::awaits_100_continue() {
          has_member(head_.headers, "expect", "100-continue") && input_.peek(0).empty();
 }
 
-/// Drops what has arrived of an unread body, and decides whether the connection is kept;
+/// Drops the part of an unread body that has arrived, and decides whether to keep the connection;
 /// answer_one() reads the rest of a short body after the response. A client that waits for
 /// "100 Continue" may send its body or not, so that connection is closed.
 void server_connection::drain_body() {
