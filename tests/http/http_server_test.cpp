@@ -289,6 +289,16 @@ TEST_CASE("http::response arrives whole though the next one is cut") {
   CHECK(count_of(answers, "HTTP/1.1 ") == 1);
 }
 
+TEST_CASE("http::response arrives whole though the next handler writes too little") {
+  const std::string answers =
+      answer_to(get("/whole") + get("/next"), [](request& request, response& response) {
+        if (request.target() == "/next") response.header("Content-Length", "100");
+        response.write(request.target());
+      });
+  CHECK(contains(answers, "/whole"));
+  CHECK_FALSE(contains(answers, "/next"));
+}
+
 TEST_CASE("http::response does not wait for the body of the next request") {
   served connection(echo);
   connection.say(get("/first") + "POST /next HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\n");
