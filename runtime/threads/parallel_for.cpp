@@ -141,7 +141,7 @@ void call_in_blocks(thread_pool& pool, std::size_t count, loop_body body, call_s
     throw std::length_error("parallel_for: a range may have at most SIZE_MAX / 2 elements");
   if (count == 0) return;
   const std::shared_ptr<pool_state> state = pool.state_;
-  const bool is_worker = home != nullptr && home->pool == state.get();
+  const bool is_worker = state->on_worker();
   const std::size_t helpers = std::min(state->count, count);
   const auto loop = std::make_shared<called_loop>(count, body, helpers);
   std::optional<group> own;

@@ -47,12 +47,15 @@ std::int64_t load_of(const worker_load& worker) noexcept {
   return static_cast<std::int64_t>(worker.arrivals.load() + moved_to(worker) - completions);
 }
 
+bool pool_state::on_worker() const noexcept {
+  const thread_state* const home = self();
+  return home != nullptr && home->pool == this;
+}
+
 /// While no worker rests, one that submits a job keeps it: the next one to rest may steal it.
 std::size_t pool_state::keeper() noexcept {
-  const thread_state* const home = self();
-  const bool keeps =
-      home != nullptr && home->pool == this && !any_resting(roles.load(std::memory_order_relaxed));
-  return keeps ? static_cast<std::size_t>(home->load - loads.get()) : least_loaded;
+  const bool keeps = on_worker() && !any_resting(roles.load(std::memory_order_relaxed));
+  return keeps ? static_cast<std::size_t>(self()->load - loads.get()) : least_loaded;
 }
 
 /// If several threads submit jobs, only one gets an idle worker: the others see that it is no
@@ -123,8 +126,7 @@ void pool_state::give(job_slot&& item, pool_job& job, local_list&& inherited_loc
 
 /// The job may own the pool and end before push() does. The workers share the pool's ownership.
 std::shared_ptr<pool_state> pool_state::owner_during_push() {
-  const thread_state* const home = self();
-  return home != nullptr && home->pool == this ? nullptr : shared_from_this();
+  return on_worker() ? nullptr : shared_from_this();
 }
 
 void pool_state::push(job_slot&& item, bool movable, worker_load& worker) {

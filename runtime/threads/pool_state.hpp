@@ -90,6 +90,8 @@ struct pool_state : std::enable_shared_from_this<pool_state> {
   /// Returns: the number of the worker that should get the next job; its load includes the job
   ///          already.
   std::size_t choose() noexcept;
+  /// Returns: whether the calling thread is one of the workers.
+  bool on_worker() const noexcept;
   /// Returns: the number of the calling worker if it keeps the jobs that it submits; or
   ///          `least_loaded`.
   std::size_t keeper() noexcept;
