@@ -20,6 +20,7 @@
 #include "base/faults.hpp"
 #include "base/is_disk.hpp"
 #include "base/sigpipe.hpp"
+#include "base/system_calls.hpp"
 #include "base/verb_table.hpp"
 #include "cached_status.hpp"
 
@@ -34,7 +35,7 @@ bool ready(int fd, short events) noexcept {
   pollfd look{fd, events, 0};
   int count = 0;
   do {
-    count = ::poll(&look, 1, 0);
+    count = sys::poll(&look, 1, 0);
   } while (count < 0 && errno == EINTR);
   return count > 0;
 }
@@ -42,7 +43,7 @@ bool ready(int fd, short events) noexcept {
 /// Whether a call bypasses the kernel's cache: then it waits for the disk in spite of RWF_NOWAIT.
 /// Source: open(2), O_DIRECT.
 bool always_waits_for_disk(int fd) noexcept {
-  const int mode = ::fcntl(fd, F_GETFL);
+  const int mode = sys::fcntl(fd, F_GETFL);
   return mode >= 0 && (mode & O_DIRECT) != 0 && is_disk(fd);
 }
 
@@ -78,7 +79,7 @@ bool is_old_pipe(const operation& op, const verb_row& row) noexcept {
   if (!switch_off || row.access != file_access::position || size_of(op, row) == 0) return false;
   struct stat status{};
   if (::fstat(op.fd, &status) != 0 || !S_ISFIFO(status.st_mode)) return false;
-  return (::fcntl(op.fd, F_GETFL) & O_ACCMODE) != (row.fills ? O_WRONLY : O_RDONLY);
+  return (sys::fcntl(op.fd, F_GETFL) & O_ACCMODE) != (row.fills ? O_WRONLY : O_RDONLY);
 }
 
 /// A disk can be waited for only by a call.
@@ -102,7 +103,7 @@ std::int32_t write_to_socket(operation& op, const verb_row& row) noexcept {
   const bool vectored = row.carries == payload::vectors;
   message.msg_iov = vectored ? const_cast<iovec*>(op.vectors) : &single;
   message.msg_iovlen = vectored ? op.length : 1;
-  const ssize_t bytes_sent = ::sendmsg(op.fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+  const ssize_t bytes_sent = sys::sendmsg(op.fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
   return bytes_sent < 0 ? -errno : static_cast<std::int32_t>(bytes_sent);
 }
 
@@ -110,7 +111,7 @@ std::int32_t write_to_socket(operation& op, const verb_row& row) noexcept {
 [[gnu::noinline]] std::int32_t call_on_any_file(operation& op, const verb_row& row) noexcept {
   if (row.access == file_access::whole) {
     if (op.kind == verb::statx && status_from_cache(op)) return op.result;
-    const bool bad = !has_path(op) && ::fcntl(op.fd, F_GETFD) < 0;
+    const bool bad = !has_path(op) && sys::fcntl(op.fd, F_GETFD) < 0;
     return bad ? -errno : operation::would_block_thread;
   }
   if (row.access == file_access::position && !row.fills) {
@@ -158,8 +159,8 @@ bool pipes_know_nowait() noexcept {
     if (::pipe2(ends.data(), O_CLOEXEC) != 0) return true;
     std::byte buffer{};
     const iovec vector{&buffer, sizeof buffer};
-    const bool knows = ::preadv2(ends[0], &vector, 1, -1, RWF_NOWAIT) < 0 && errno == EAGAIN;
-    for (const int end : ends) ::close(end);
+    const bool knows = sys::preadv2(ends[0], &vector, 1, -1, RWF_NOWAIT) < 0 && errno == EAGAIN;
+    for (const int end : ends) sys::close(end);
     return knows;
   }();
   return supported;

@@ -4,12 +4,12 @@
 #pragma once
 
 #include <sys/epoll.h>
-#include <unistd.h>
 
 #include <cerrno>
 
 #include "attempt.hpp"
 #include "base/faults.hpp"
+#include "base/system_calls.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
@@ -23,7 +23,7 @@ inline int make_exact_wait(const operation& op) noexcept {
   interest.events = static_cast<unsigned short>(readiness_of(op));
   if (::epoll_ctl(descriptor, EPOLL_CTL_ADD, op.fd, &interest) == 0) return descriptor;
   const int error = errno;
-  ::close(descriptor);
+  sys::close(descriptor);
   return -error;
 }
 

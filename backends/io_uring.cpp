@@ -4,7 +4,6 @@
 // See kernel_ring.hpp for the kernel's properties and their consequences.
 #include <liburing.h>
 #include <poll.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -16,6 +15,7 @@
 #include "attempt.hpp"
 #include "base/faults.hpp"
 #include "base/sigpipe.hpp"
+#include "base/system_calls.hpp"
 #include "exact_wait.hpp"
 #include "factories.hpp"
 #include "kernel_ring.hpp"
@@ -257,7 +257,7 @@ class uring_backend final : public backend {
     bool in_vain = false;
     if (op.stage == stage_exact) {
       op.stage = 0;
-      ::close(notes_of(op).exact);
+      sys::close(notes_of(op).exact);
       in_vain = op.result >= 0 && !attempt(op);
     } else if (op.result >= 0) {
       op.result &= readiness_of(op) | POLLERR | POLLHUP | POLLNVAL;

@@ -39,6 +39,7 @@
 #include "base/disabled.hpp"
 #include "base/faults.hpp"
 #include "base/ring_codes.hpp"
+#include "base/system_calls.hpp"
 #include "clock_offset.hpp"
 #include "owned_descriptor.hpp"
 
@@ -74,7 +75,7 @@ class kernel_ring {
 
   /// Called in a forked child, in which the ring is not mapped.
   void abandon() noexcept {
-    ::close(ring_.ring_fd);
+    sys::close(ring_.ring_fd);
     abandoned_ = true;
   }
 
@@ -89,7 +90,7 @@ class kernel_ring {
     if (news_.number < 0) news_.number = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (news_.number < 0) return -1;
     std::uint64_t count = 0;
-    [[maybe_unused]] const ssize_t size = ::read(news_.number, &count, sizeof count);
+    [[maybe_unused]] const ssize_t size = sys::read(news_.number, &count, sizeof count);
     if (news_registered_) ::io_uring_unregister_eventfd(&ring_);
     news_registered_ = ::io_uring_register_eventfd(&ring_, news_.number) == 0;
     return news_registered_ ? news_.number : -1;
@@ -180,7 +181,7 @@ class kernel_ring {
     if (result < 0) return errno;
     const int descriptor = static_cast<int>(result);
     if (const int error = ::io_uring_queue_mmap(descriptor, &parameters, &ring_); error != 0) {
-      ::close(descriptor);
+      sys::close(descriptor);
       return -error;
     }
     ring_.features = parameters.features;

@@ -17,7 +17,6 @@
 // - Its signal and child watchers are global to the process: none is used.
 #include <ev.h>
 #include <sys/timerfd.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -32,6 +31,7 @@
 #include "base/alarm.hpp"
 #include "base/faults.hpp"
 #include "base/remote_closings.hpp"
+#include "base/system_calls.hpp"
 #include "epoll_of.hpp"
 #include "exact_wait.hpp"
 #include "factories.hpp"
@@ -177,7 +177,7 @@ class libev_backend final : public backend {
     } else {
       ev_io_stop(loop_.get(), &watcher);
       if (watcher.fd != op.fd) [[unlikely]]
-        ::close(watcher.fd);
+        sys::close(watcher.fd);
     }
     results_.push(op);
   }
@@ -234,7 +234,7 @@ class libev_backend final : public backend {
 
   static void drain(int fd) noexcept {
     std::uint64_t count = 0;
-    [[maybe_unused]] const ssize_t size = ::read(fd, &count, sizeof count);
+    [[maybe_unused]] const ssize_t size = sys::read(fd, &count, sizeof count);
   }
 
   static void on_wake(struct ev_loop* loop, ev_io* watcher, int) noexcept {

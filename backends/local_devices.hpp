@@ -7,7 +7,6 @@
 #include <fcntl.h>
 #include <sys/sysmacros.h>
 #include <sys/types.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -18,6 +17,7 @@
 #include <motet/detail/base/abi.hpp>
 #include <string_view>
 
+#include "base/system_calls.hpp"
 #include "owned_descriptor.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
@@ -87,11 +87,11 @@ class local_devices {
   };
 
   static bool look_up(dev_t device) noexcept {
-    const owned_descriptor list{::open("/proc/self/mountinfo", O_RDONLY | O_CLOEXEC)};
+    const owned_descriptor list{sys::open("/proc/self/mountinfo", O_RDONLY | O_CLOEXEC)};
     std::array<char, 2048> part;
     mount_line line;
     for (;;) {
-      const ssize_t size = ::read(list.number, part.data(), part.size());
+      const ssize_t size = sys::read(list.number, part.data(), part.size());
       if (size <= 0) return false;
       for (ssize_t i = 0; i < size; ++i) {
         if (line.add(part[static_cast<std::size_t>(i)]) && line.device() == device)

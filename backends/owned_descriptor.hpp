@@ -2,9 +2,9 @@
 // A descriptor that is closed with its owner.
 #pragma once
 
-#include <unistd.h>
-
 #include <motet/detail/base/abi.hpp>
+
+#include "base/system_calls.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
@@ -13,7 +13,7 @@ struct owned_descriptor {
   owned_descriptor(const owned_descriptor&) = delete;
   owned_descriptor& operator=(const owned_descriptor&) = delete;
   ~owned_descriptor() {
-    if (number >= 0) ::close(number);
+    if (number >= 0) sys::close(number);
   }
   int number;
 };

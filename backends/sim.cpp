@@ -6,7 +6,6 @@
 // does not jump, but keeps pace with real time.
 #include <poll.h>
 #include <time.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -19,6 +18,7 @@
 #include <vector>
 
 #include "base/remote_work.hpp"
+#include "base/system_calls.hpp"
 #include "factories.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
@@ -96,7 +96,7 @@ class sim_backend final : public backend {
 
   bool woken() const noexcept {
     std::uint64_t count = 0;
-    return ::read(wake_descriptor_, &count, sizeof count) > 0;
+    return sys::read(wake_descriptor_, &count, sizeof count) > 0;
   }
 
   /// Waits in real time until the deadline, or until something happens, and sets the clock on by
@@ -120,7 +120,7 @@ class sim_backend final : public backend {
     }
     const timespec soon{0, pause};
     const bool longer = limit == nullptr || limit->tv_sec > 0 || limit->tv_nsec > pause;
-    ::ppoll(looks_.data(), looks_.size(), longer && pause > 0 ? &soon : limit, nullptr);
+    sys::ppoll(looks_.data(), looks_.size(), longer && pause > 0 ? &soon : limit, nullptr);
     mark_ready();
     woken();
   }

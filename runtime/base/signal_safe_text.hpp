@@ -10,6 +10,8 @@
 #include <motet/detail/base/abi.hpp>
 #include <string_view>
 
+#include "base/system_calls.hpp"
+
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 template <std::size_t Size>
@@ -28,7 +30,7 @@ class line {
   }
   /// Writes the text in one call, so that the lines of several threads do not mix.
   void write() const noexcept {
-    [[maybe_unused]] const ssize_t bytes_written = ::write(STDERR_FILENO, text_.data(), size_);
+    [[maybe_unused]] const ssize_t bytes_written = sys::write(STDERR_FILENO, text_.data(), size_);
   }
 
  private:

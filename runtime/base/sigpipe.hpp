@@ -8,6 +8,8 @@
 #include <ctime>
 #include <motet/detail/base/abi.hpp>
 
+#include "base/system_calls.hpp"
+
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 /// While a guard lives, this thread does not get the signal; its destructor discards one that was
@@ -28,7 +30,7 @@ class held_signal {
   held_signal& operator=(const held_signal&) = delete;
   ~held_signal() {
     const timespec at_once{};
-    if (!was_pending_) ::sigtimedwait(&mask_, nullptr, &at_once);
+    if (!was_pending_) sys::sigtimedwait(&mask_, nullptr, &at_once);
     ::pthread_sigmask(SIG_SETMASK, &old_mask_, nullptr);
   }
 

@@ -18,6 +18,7 @@
 #include "base/listens.hpp"
 #include "base/ring_codes.hpp"
 #include "base/sigpipe.hpp"
+#include "base/system_calls.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
@@ -31,7 +32,7 @@ std::int32_t result_or_errno(T result) noexcept {
 /// A signal interrupts poll(2) also when it does not wait. Source: poll(2), EINTR.
 int poll_now(pollfd& look) noexcept {
   for (;;) {
-    const int count = ::poll(&look, 1, 0);
+    const int count = sys::poll(&look, 1, 0);
     if (count >= 0 || errno != EINTR) return count;
   }
 }
@@ -59,14 +60,14 @@ struct transfer {
 
 std::int32_t call_read(operation& op, bool nowait) noexcept {
   const transfer destination(op);
-  return result_or_errno(::preadv2(op.fd, destination.first, destination.count, destination.offset,
-                                   nowait ? RWF_NOWAIT : 0));
+  return result_or_errno(sys::preadv2(op.fd, destination.first, destination.count,
+                                      destination.offset, nowait ? RWF_NOWAIT : 0));
 }
 
 std::int32_t call_write(operation& op, bool nowait) noexcept {
   const transfer source(op);
-  return result_or_errno(::pwritev2(op.fd, source.first, source.count, source.offset,
-                                    op.flags | (nowait ? RWF_NOWAIT : 0)));
+  return result_or_errno(sys::pwritev2(op.fd, source.first, source.count, source.offset,
+                                       op.flags | (nowait ? RWF_NOWAIT : 0)));
 }
 
 int flags_of(const operation& op, bool nowait) noexcept {
@@ -74,19 +75,19 @@ int flags_of(const operation& op, bool nowait) noexcept {
 }
 
 std::int32_t call_recv(operation& op, bool nowait) noexcept {
-  return result_or_errno(::recv(op.fd, op.buffer, op.length, flags_of(op, nowait)));
+  return result_or_errno(sys::recv(op.fd, op.buffer, op.length, flags_of(op, nowait)));
 }
 
 std::int32_t call_send(operation& op, bool nowait) noexcept {
-  return result_or_errno(::send(op.fd, op.buffer, op.length, flags_of(op, nowait)));
+  return result_or_errno(sys::send(op.fd, op.buffer, op.length, flags_of(op, nowait)));
 }
 
 std::int32_t call_recvmsg(operation& op, bool nowait) noexcept {
-  return result_or_errno(::recvmsg(op.fd, op.message, flags_of(op, nowait)));
+  return result_or_errno(sys::recvmsg(op.fd, op.message, flags_of(op, nowait)));
 }
 
 std::int32_t call_sendmsg(operation& op, bool nowait) noexcept {
-  return result_or_errno(::sendmsg(op.fd, op.message, flags_of(op, nowait)));
+  return result_or_errno(sys::sendmsg(op.fd, op.message, flags_of(op, nowait)));
 }
 
 std::int32_t call_fsync(operation& op, bool) noexcept {
@@ -103,7 +104,7 @@ std::int32_t call_ftruncate(operation& op, bool) noexcept {
 }
 
 std::int32_t call_openat(operation& op, bool) noexcept {
-  return result_or_errno(::openat(op.fd, op.path, op.flags, op.length));
+  return result_or_errno(sys::openat(op.fd, op.path, op.flags, op.length));
 }
 
 std::int32_t call_statx(operation& op, bool) noexcept {
@@ -130,13 +131,13 @@ std::int32_t call_getdents(operation& op, bool) noexcept {
 std::int32_t call_splice(operation& op, bool) noexcept {
   const sigpipe_guard guard;
   return result_or_errno(
-      ::splice(op.fd, nullptr, op.target, nullptr, op.length, static_cast<unsigned>(op.flags)));
+      sys::splice(op.fd, nullptr, op.target, nullptr, op.length, static_cast<unsigned>(op.flags)));
 }
 
 /// A socket that does not listen is never ready, so the call must refuse it.
 std::int32_t call_accept(operation& op, bool nowait) noexcept {
   if (nowait && !op.nonblocking && !ready(op.fd, POLLIN) && listens(op.fd)) return -EAGAIN;
-  return result_or_errno(::accept4(op.fd, op.address, op.address_length, op.flags));
+  return result_or_errno(sys::accept4(op.fd, op.address, op.address_length, op.flags));
 }
 
 constexpr std::uint8_t stage_connecting = 1;
@@ -150,17 +151,17 @@ std::int32_t goes_on(std::int32_t result) noexcept {
 /// Starts to connect. A blocking socket waits for the peer, but no longer than its send timeout;
 /// the shortest timeout is one tick of the kernel's clock. Source: socket(7), SO_SNDTIMEO.
 std::int32_t start_connecting(const operation& op) noexcept {
-  const int mode = ::fcntl(op.fd, F_GETFL);
+  const int mode = sys::fcntl(op.fd, F_GETFL);
   if (mode < 0) return -errno;
   if ((mode & O_NONBLOCK) != 0) {
-    return goes_on(result_or_errno(::connect(op.fd, op.address, op.length)));
+    return goes_on(result_or_errno(sys::connect(op.fd, op.address, op.length)));
   }
   timeval old_limit{};
   socklen_t size = sizeof old_limit;
   if (::getsockopt(op.fd, SOL_SOCKET, SO_SNDTIMEO, &old_limit, &size) != 0) return -errno;
   const timeval shortest{0, 1};
   ::setsockopt(op.fd, SOL_SOCKET, SO_SNDTIMEO, &shortest, sizeof shortest);
-  const std::int32_t result = goes_on(result_or_errno(::connect(op.fd, op.address, op.length)));
+  const std::int32_t result = goes_on(result_or_errno(sys::connect(op.fd, op.address, op.length)));
   ::setsockopt(op.fd, SOL_SOCKET, SO_SNDTIMEO, &old_limit, sizeof old_limit);
   return result;
 }
@@ -183,7 +184,7 @@ std::int32_t call_connect(operation& op, bool) noexcept {
 /// Source: connect(2), AF_UNSPEC.
 void undo_connect(int fd) noexcept {
   const sockaddr no_address{AF_UNSPEC, {}};
-  (void)::connect(fd, &no_address, sizeof no_address);
+  (void)sys::connect(fd, &no_address, sizeof no_address);
 }
 
 std::int32_t look_at(operation& op, bool) noexcept {

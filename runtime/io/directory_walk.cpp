@@ -22,6 +22,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/system_calls.hpp"
 #include "core/thread_state.hpp"
 #include "io/directory_page.hpp"
 #include "io/path.hpp"
@@ -178,7 +179,8 @@ void directory_walk::state::read_entry(const level& directory, std::string_view 
   levels_.reserve(levels_.size() + 1);
   std::unique_ptr<level> child(new level);
   child->descriptor = fd(retried([&] {
-    return ::openat(directory.descriptor.get(), name.data(), directory_flags | O_NOFOLLOW);
+    return detail::sys::openat(directory.descriptor.get(), name.data(),
+                               directory_flags | O_NOFOLLOW);
   }));
   const int error = child->descriptor ? 0 : errno;
   record(name, attributes);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 // See fd.hpp.
-#include <unistd.h>
 
 #include <motet/io/fd.hpp>
 
+#include "base/system_calls.hpp"
 #include "core/thread_state.hpp"
 
 namespace motet { inline namespace MOTET_ABI {
@@ -14,7 +14,7 @@ void fd::close() noexcept {
   if (number < 0) return;
   detail::thread_state* thread = detail::self();
   if (thread != nullptr && !thread->calls.end_all_on(number)) return;
-  ::close(number);
+  detail::sys::close(number);
 }
 
 }}  // namespace motet::MOTET_ABI

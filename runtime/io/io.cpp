@@ -4,7 +4,6 @@
 
 #include <limits.h>
 #include <poll.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <motet/base/errors.hpp>
@@ -12,6 +11,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "base/system_calls.hpp"
 #include "base/verb_table.hpp"
 #include "cancellation/pending_throw.hpp"
 #include "core/thread_state.hpp"
@@ -272,14 +272,14 @@ short wait_fd(int fd, short events) {
 }
 
 void shutdown(int fd, int direction) {
-  if (::shutdown(fd, direction) != 0) detail::throw_errno(errno, "shutdown", fd);
+  if (detail::sys::shutdown(fd, direction) != 0) detail::throw_errno(errno, "shutdown", fd);
 }
 
 void close(int fd) {
   if (fd < 0) detail::throw_errno(EBADF, "close", fd);
   detail::thread_state* thread = detail::self();
   if (thread != nullptr && !thread->calls.end_all_on(fd)) detail::throw_errno(EBADF, "close", fd);
-  if (::close(fd) != 0 && errno != EINTR) detail::throw_errno(errno, "close", fd);
+  if (detail::sys::close(fd) != 0 && errno != EINTR) detail::throw_errno(errno, "close", fd);
 }
 
 }  // namespace io

@@ -8,6 +8,7 @@
 #include <motet/io/file_verbs.hpp>
 #include <string>
 
+#include "base/system_calls.hpp"
 #include "core/thread_state.hpp"
 #include "io/io.hpp"
 
@@ -61,7 +62,7 @@ class renaming {
                    static_cast<unsigned>(new_directory))) {
     op.new_path = new_path;
     if (new_directory == AT_FDCWD || new_directory == directory) return;
-    copy_ = fd(::fcntl(new_directory, F_DUPFD_CLOEXEC, 0));
+    copy_ = fd(sys::fcntl(new_directory, F_DUPFD_CLOEXEC, 0));
     if (!copy_) refusal_ = -errno;
     op.length = static_cast<unsigned>(copy_.get());
   }

@@ -11,6 +11,7 @@
 #include <stdexcept>
 
 #include "base/faults.hpp"
+#include "base/system_calls.hpp"
 #include "core/thread_state.hpp"
 #include "io/io.hpp"
 #include "io/stream_calls.hpp"
@@ -67,11 +68,12 @@ namespace {
 void make_fit_for_fibers(int read_fd, int write_fd) noexcept {
   std::byte byte{};
   const iovec room{&byte, 1};
-  if (detail::faults::call("preadv2", ::preadv2, read_fd, &room, 1, off_t{-1}, RWF_NOWAIT) >= 0 ||
+  if (detail::faults::call("preadv2", detail::sys::preadv2, read_fd, &room, 1, off_t{-1},
+                           RWF_NOWAIT) >= 0 ||
       errno == EAGAIN) {
     return;
   }
-  for (const int number : {read_fd, write_fd}) ::fcntl(number, F_SETFL, O_NONBLOCK);
+  for (const int number : {read_fd, write_fd}) detail::sys::fcntl(number, F_SETFL, O_NONBLOCK);
 }
 
 }  // namespace

@@ -25,6 +25,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/system_calls.hpp"
+
 namespace motet { inline namespace MOTET_ABI {
 
 namespace {
@@ -55,7 +57,7 @@ void on_signal_of_set(int signal) noexcept {
   if (receiver != nullptr && receiver->process == ::getpid()) {
     const auto number = static_cast<std::uint8_t>(signal);
     if ((receiver->in_pipe.fetch_or(bit_of(signal)) & bit_of(signal)) == 0) {
-      [[maybe_unused]] const ssize_t size = ::write(receiver->pipe, &number, 1);
+      [[maybe_unused]] const ssize_t size = detail::sys::write(receiver->pipe, &number, 1);
     }
   }
   --handlers_at_work;

@@ -18,6 +18,7 @@
 
 #include "base/faults.hpp"
 #include "base/sigpipe.hpp"
+#include "base/system_calls.hpp"
 #include "io/copy.hpp"
 #include "io/exact_io.hpp"
 
@@ -38,7 +39,7 @@ class way {
     if (faults::call("pipe2", ::pipe2, ends.data(), O_CLOEXEC) != 0) return false;
     exit_ = fd(ends[0]);
     entry_ = fd(ends[1]);
-    capacity_ = static_cast<std::size_t>(::fcntl(entry_.get(), F_GETPIPE_SZ));
+    capacity_ = static_cast<std::size_t>(sys::fcntl(entry_.get(), F_GETPIPE_SZ));
     return true;
   }
 
@@ -47,7 +48,7 @@ class way {
   std::size_t capacity() const noexcept { return capacity_; }
   void note_load(std::size_t bytes) noexcept {
     if (bytes < capacity_ || capacity_ == wide_pipe) return;
-    const int wider = ::fcntl(entry_.get(), F_SETPIPE_SZ, static_cast<int>(wide_pipe));
+    const int wider = sys::fcntl(entry_.get(), F_SETPIPE_SZ, static_cast<int>(wide_pipe));
     if (wider > 0) capacity_ = static_cast<std::size_t>(wider);
   }
 
@@ -62,9 +63,9 @@ bool made_nonblocking(int descriptor) noexcept {
   struct stat attributes{};
   if (::fstat(descriptor, &attributes) != 0) return false;
   if (S_ISFIFO(attributes.st_mode)) return true;
-  const int mode = ::fcntl(descriptor, F_GETFL);
+  const int mode = sys::fcntl(descriptor, F_GETFL);
   if (mode < 0) return false;
-  return (mode & O_NONBLOCK) != 0 || ::fcntl(descriptor, F_SETFL, mode | O_NONBLOCK) == 0;
+  return (mode & O_NONBLOCK) != 0 || sys::fcntl(descriptor, F_SETFL, mode | O_NONBLOCK) == 0;
 }
 
 constexpr unsigned without_wait = SPLICE_F_MOVE | SPLICE_F_NONBLOCK;
@@ -72,7 +73,7 @@ constexpr unsigned without_wait = SPLICE_F_MOVE | SPLICE_F_NONBLOCK;
 /// Returns: bytes moved, or minus an errno value.
 ssize_t splice_now(int source, int target, std::size_t size) noexcept {
   const ssize_t count =
-      faults::call("splice", ::splice, source, nullptr, target, nullptr, size, without_wait);
+      faults::call("splice", sys::splice, source, nullptr, target, nullptr, size, without_wait);
   return count < 0 ? -errno : count;
 }
 
@@ -162,8 +163,8 @@ bool open_way(way& channel, direction_lock& source, direction_lock& target) {
 /// Returns: bytes copied, or minus an errno value.
 ssize_t copy_part_of_file(int source, int target) {
   return offload_to(offload_pool::own, [source, target] {
-    const ssize_t part = faults::call("copy_file_range", ::copy_file_range, source, nullptr, target,
-                                      nullptr, most_of_file, 0U);
+    const ssize_t part = faults::call("copy_file_range", sys::copy_file_range, source, nullptr,
+                                      target, nullptr, most_of_file, 0U);
     return part < 0 ? -errno : part;
   });
 }
@@ -194,8 +195,8 @@ bool copy_by_splice(direction_lock& source, direction_lock& target, copy_progres
 /// thread gets to the call. A file of /proc and the like seems to end at once.
 /// Source: copy_file_range(2), BUGS.
 bool copy_by_file_range(direction_lock& reader, direction_lock& writer, copy_progress& progress) {
-  const fd source(::fcntl(reader.descriptor(), F_DUPFD_CLOEXEC, 0));
-  const fd target(::fcntl(writer.descriptor(), F_DUPFD_CLOEXEC, 0));
+  const fd source(sys::fcntl(reader.descriptor(), F_DUPFD_CLOEXEC, 0));
+  const fd target(sys::fcntl(writer.descriptor(), F_DUPFD_CLOEXEC, 0));
   if (!source || !target) return false;
   for (;;) {
     const ssize_t count = copy_part_of_file(source.get(), target.get());

@@ -13,6 +13,7 @@
 
 #include "base/faults.hpp"
 #include "base/sigpipe.hpp"
+#include "base/system_calls.hpp"
 #include "base/verb_table.hpp"
 #include "core/mail/remote_wait.hpp"
 #include "core/thread_state.hpp"
@@ -26,17 +27,17 @@ namespace detail { namespace {
 /// Returns: 0, or -EINVAL for a socket that would have the thread wait, whatever splice(2) is told.
 std::int32_t check_mode(int descriptor, const struct stat& attributes) noexcept {
   if (!S_ISSOCK(attributes.st_mode)) return 0;
-  return (::fcntl(descriptor, F_GETFL) & O_NONBLOCK) != 0 ? 0 : -EINVAL;
+  return (sys::fcntl(descriptor, F_GETFL) & O_NONBLOCK) != 0 ? 0 : -EINVAL;
 }
 
 bool is_ready(int descriptor, short events) noexcept {
   pollfd query{descriptor, events, 0};
-  return ::poll(&query, 1, 0) > 0 && (query.revents & events) != 0;
+  return sys::poll(&query, 1, 0) > 0 && (query.revents & events) != 0;
 }
 
 bool would_wait(int descriptor, short events) noexcept {
   pollfd query{descriptor, events, 0};
-  return ::poll(&query, 1, 0) == 0;
+  return sys::poll(&query, 1, 0) == 0;
 }
 
 /// Waits for the end on which a call between `source` and `target` was blocked.
@@ -112,8 +113,8 @@ std::int32_t tee_bytes(int source, int target, std::size_t size) {
   descriptor_guard output(target);
   return move_between(input, output, [&]() -> ssize_t {
     const sigpipe_guard guard;
-    const ssize_t count =
-        faults::call("tee", ::tee, source, target, std::min(size, most_bytes), SPLICE_F_NONBLOCK);
+    const ssize_t count = faults::call("tee", sys::tee, source, target, std::min(size, most_bytes),
+                                       SPLICE_F_NONBLOCK);
     return count < 0 ? -errno : count;
   });
 }
@@ -123,7 +124,7 @@ std::int32_t wait_for_process(int pidfd, int options, siginfo_t& info) {
     if (refused_by_pending()) return -ECANCELED;
     info.si_pid = 0;
     const auto number = static_cast<id_t>(pidfd);
-    if (::waitid(P_PIDFD, number, &info, options | WNOHANG) != 0) return -errno;
+    if (sys::waitid(P_PIDFD, number, &info, options | WNOHANG) != 0) return -errno;
     if (info.si_pid != 0) return 0;
     operation op;
     op.kind = verb::wait_fd;

@@ -14,6 +14,8 @@
 #include <cstring>
 #include <string_view>
 
+#include "base/system_calls.hpp"
+
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 namespace {
@@ -23,10 +25,10 @@ constexpr std::size_t no_limit = ~std::size_t{0};
 /// The beginning of a file, at most 511 bytes; empty if the file cannot be read.
 struct beginning {
   explicit beginning(const char* path) noexcept {
-    const int file = ::open(path, O_RDONLY | O_CLOEXEC);
+    const int file = sys::open(path, O_RDONLY | O_CLOEXEC);
     if (file < 0) return;
-    const ssize_t size = ::read(file, text.data(), text.size() - 1);
-    ::close(file);
+    const ssize_t size = sys::read(file, text.data(), text.size() - 1);
+    sys::close(file);
     length = size > 0 ? static_cast<std::size_t>(size) : 0;
   }
   std::string_view view() const noexcept { return {text.data(), length}; }

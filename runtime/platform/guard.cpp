@@ -18,6 +18,7 @@
 
 #include "base/disabled.hpp"
 #include "base/faults.hpp"
+#include "base/system_calls.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
@@ -61,7 +62,7 @@ std::size_t install_vectored(std::byte* address, std::size_t stride, std::size_t
     if (result < static_cast<ssize_t>(size)) break;
     count_so_far += static_cast<std::size_t>(result) / size;
   }
-  ::close(self);
+  sys::close(self);
   return count_so_far;
 }
 
@@ -80,8 +81,8 @@ void protect(std::byte* address, std::size_t size) {
 bool faults(const std::byte* page) noexcept {
   const int target = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   if (target < 0) return false;
-  const bool refused = ::write(target, page, sizeof(std::uint64_t)) < 0 && errno == EFAULT;
-  ::close(target);
+  const bool refused = sys::write(target, page, sizeof(std::uint64_t)) < 0 && errno == EFAULT;
+  sys::close(target);
   return refused;
 }
 

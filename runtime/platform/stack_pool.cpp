@@ -18,6 +18,7 @@
 
 #include "base/disabled.hpp"
 #include "base/faults.hpp"
+#include "base/system_calls.hpp"
 #include "platform/guard.hpp"
 #include "platform/valgrind.hpp"
 
@@ -151,7 +152,7 @@ void stack_pool::guard_some_surely() noexcept {
       return;
     } catch (const std::bad_alloc&) {  // stack_unavailable included
       constexpr timespec a_moment{0, 1'000'000};
-      ::nanosleep(&a_moment, nullptr);
+      sys::nanosleep(&a_moment, nullptr);
     }
   }
   std::fputs("motet: for ten seconds the kernel has refused a guard for a fiber's stack\n", stderr);

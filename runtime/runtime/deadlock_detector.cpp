@@ -21,6 +21,7 @@
 
 #include "base/saturating_time.hpp"
 #include "base/saved_errno.hpp"
+#include "base/system_calls.hpp"
 #include "cancellation/interrupt.hpp"
 #include "core/hooks.hpp"
 #include "core/thread_state.hpp"
@@ -36,11 +37,11 @@ namespace {
 bool wakes_nobody(const char* thread) noexcept {
   std::array<char, 300> path{};
   std::snprintf(path.data(), path.size(), "/proc/self/task/%s/comm", thread);
-  const int file = ::open(path.data(), O_RDONLY | O_CLOEXEC);
+  const int file = sys::open(path.data(), O_RDONLY | O_CLOEXEC);
   if (file < 0) return false;
   std::array<char, 16> name{};
-  const ssize_t size = ::read(file, name.data(), name.size());
-  ::close(file);
+  const ssize_t size = sys::read(file, name.data(), name.size());
+  sys::close(file);
   if (size <= 0) return false;
   const std::string_view text(name.data(), static_cast<std::size_t>(size));
   return text.starts_with("iou-") || text.starts_with(blocking_pool::name_of_ended) ||

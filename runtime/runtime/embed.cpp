@@ -18,6 +18,7 @@
 
 #include "base/alarm.hpp"
 #include "base/flag_guard.hpp"
+#include "base/system_calls.hpp"
 #include "core/thread_state.hpp"
 
 namespace motet { inline namespace MOTET_ABI {
@@ -65,7 +66,7 @@ class outside_wait {
     home_.mail().awake();
     std::uint64_t count = 0;
     [[maybe_unused]] const ssize_t size =
-        ::read(home_.mail().wake_descriptor(), &count, sizeof count);
+        detail::sys::read(home_.mail().wake_descriptor(), &count, sizeof count);
     const instant end = clock::now() + time_slice;
     do {
       {

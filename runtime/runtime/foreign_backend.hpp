@@ -7,7 +7,8 @@
 #include <cerrno>
 #include <chrono>
 #include <motet/runtime/backend.hpp>
-#include <thread>
+
+#include "base/system_calls.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
@@ -22,7 +23,9 @@ class foreign_backend final : public backend {
     results_.push(op);
   }
   void poll(time_point deadline, completions& results) override {
-    if (results_.empty()) std::this_thread::sleep_until(std::min(deadline, now() + nap));
+    const time_point present = now();
+    if (results_.empty() && deadline > present)
+      sys::sleep_for(std::min(deadline, present + nap) - present);
     results.append(results_);
   }
   void listen(int) override {}

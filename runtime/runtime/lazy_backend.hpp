@@ -10,8 +10,8 @@
 #include <memory>
 #include <motet/runtime/backend.hpp>
 #include <motet/runtime/options.hpp>
-#include <thread>
 
+#include "base/system_calls.hpp"
 #include "core/mail/mailbox.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
@@ -64,8 +64,9 @@ class lazy_backend final : public backend {
   }
   void poll(time_point deadline, completions& results) override {
     if (made_now()) return real_->poll(deadline, results);
-    const time_point next_attempt = std::chrono::steady_clock::now() + std::chrono::milliseconds(1);
-    std::this_thread::sleep_until(std::min(deadline, next_attempt));
+    const time_point present = std::chrono::steady_clock::now();
+    if (deadline > present)
+      sys::sleep_for(std::min(deadline, present + std::chrono::milliseconds(1)) - present);
   }
   void keep_pace(bool enable) noexcept override {
     if (real_ != nullptr) real_->keep_pace(enable);

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/saturating_time.hpp"
+#include "base/system_calls.hpp"
 #include "core/thread_state.hpp"
 #include "platform/ticks.hpp"
 
@@ -161,7 +162,7 @@ void ready_case::win_at_end(pending_operation& operation, thread_core& home) noe
 /// Source: poll(2).
 bool ready_case::proceeds(thread_core&) {
   pollfd look{op_.fd, static_cast<short>(op_.flags), 0};
-  if (op_.fd < 0 || (::poll(&look, 1, 0) > 0 && (look.revents & POLLNVAL) != 0)) {
+  if (op_.fd < 0 || (sys::poll(&look, 1, 0) > 0 && (look.revents & POLLNVAL) != 0)) {
     throw_errno(EBADF, "select", op_.fd);
   }
   return look.revents != 0;

@@ -8,6 +8,7 @@
 #include <motet/detail/sync/wait_list.hpp>
 #include <stdexcept>
 
+#include "base/system_calls.hpp"
 #include "core/event_recorder.hpp"
 #include "core/mail/mailbox.hpp"
 #include "core/thread_state.hpp"
@@ -32,7 +33,7 @@ class backoff {
     } else if (rounds_ < looks_and_yields) {
       ::sched_yield();
     } else {
-      ::nanosleep(&nap, nullptr);
+      sys::nanosleep(&nap, nullptr);
     }
   }
 

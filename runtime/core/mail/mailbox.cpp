@@ -5,7 +5,6 @@
 
 #include <sys/eventfd.h>
 #include <time.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <cstdint>
@@ -13,6 +12,7 @@
 #include <motet/detail/base/race_point.hpp>
 
 #include "base/faults.hpp"
+#include "base/system_calls.hpp"
 #include "platform/cores.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
@@ -50,7 +50,7 @@ mailbox::~mailbox() {
     const std::lock_guard guard(registry::get().lock);
     unlink();
   }
-  if (wake_descriptor() >= 0) ::close(wake_descriptor());
+  if (wake_descriptor() >= 0) sys::close(wake_descriptor());
 }
 
 void mailbox::for_each(const std::function<void(mailbox&)>& f) {
@@ -86,7 +86,7 @@ void mailbox::abandon_all() noexcept {
        box = mailboxes.members.next(*box)) {
     box->word_.store(closed_word);
     box->wakers_.store(0);
-    ::close(box->wake_descriptor_.exchange(-1));
+    sys::close(box->wake_descriptor_.exchange(-1));
   }
   unlock_all();
 }
@@ -149,7 +149,8 @@ bool mailbox::nudge() noexcept {
 void mailbox::wake() noexcept {
   if (wake_descriptor() < 0) return;  // its thread looks by itself
   const std::uint64_t value = 1;
-  [[maybe_unused]] const ssize_t bytes_written = ::write(wake_descriptor(), &value, sizeof value);
+  [[maybe_unused]] const ssize_t bytes_written =
+      sys::write(wake_descriptor(), &value, sizeof value);
 }
 
 post* mailbox::take() noexcept {
@@ -202,7 +203,7 @@ bool mailbox::close() noexcept {
   }
   // A waker may have a lower priority than this thread, and need its processor.
   constexpr timespec nap{0, 50'000};
-  while (wakers_.load(std::memory_order_acquire) != 0) ::nanosleep(&nap, nullptr);
+  while (wakers_.load(std::memory_order_acquire) != 0) sys::nanosleep(&nap, nullptr);
   return true;
 }
 

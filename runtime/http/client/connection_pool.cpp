@@ -11,6 +11,8 @@
 #include <stdexcept>
 #include <utility>
 
+#include "base/system_calls.hpp"
+
 namespace motet { inline namespace MOTET_ABI { namespace http {
 
 namespace {
@@ -19,7 +21,8 @@ namespace {
 /// of TLS, for example.
 bool is_over(const connection& candidate) noexcept {
   char byte = 0;
-  const ssize_t size = ::recv(candidate.stream.native_handle(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+  const ssize_t size =
+      detail::sys::recv(candidate.stream.native_handle(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
   return size >= 0 || errno != EAGAIN;
 }
 

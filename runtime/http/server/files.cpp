@@ -15,6 +15,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/system_calls.hpp"
 #include "http/lists.hpp"
 #include "http/reason_phrase.hpp"
 #include "http/server/cached_file.hpp"
@@ -69,7 +70,7 @@ std::string_view kind_of(std::string_view path) noexcept {
 /// waits.
 std::size_t read_at(const fd& file, std::span<std::byte> buffer, off_t begin) {
   const iovec part{buffer.data(), buffer.size()};
-  const ssize_t size = ::preadv2(file.get(), &part, 1, begin, RWF_NOWAIT);
+  const ssize_t size = detail::sys::preadv2(file.get(), &part, 1, begin, RWF_NOWAIT);
   return size > 0 ? static_cast<std::size_t>(size) : io::pread(file.get(), buffer, begin);
 }
 

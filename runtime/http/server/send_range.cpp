@@ -4,7 +4,6 @@
 
 #include <fcntl.h>
 #include <poll.h>
-#include <sys/sendfile.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -17,6 +16,7 @@
 #include <system_error>
 
 #include "base/sigpipe.hpp"
+#include "base/system_calls.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace http {
 
@@ -49,15 +49,15 @@ bool is_in_memory(int file, off_t begin, std::uint64_t size) noexcept {
 
 /// A socket in blocking mode would have the thread wait.
 bool made_nonblocking(int socket) noexcept {
-  const int mode = ::fcntl(socket, F_GETFL);
+  const int mode = detail::sys::fcntl(socket, F_GETFL);
   if (mode < 0) return false;
-  return (mode & O_NONBLOCK) != 0 || ::fcntl(socket, F_SETFL, mode | O_NONBLOCK) == 0;
+  return (mode & O_NONBLOCK) != 0 || detail::sys::fcntl(socket, F_SETFL, mode | O_NONBLOCK) == 0;
 }
 
 /// Returns: bytes sent, or minus an errno value.
 ssize_t send_now(int socket, int file, off_t begin, std::uint64_t size) noexcept {
   const detail::sigpipe_guard guard;
-  const ssize_t count = ::sendfile(socket, file, &begin, static_cast<std::size_t>(size));
+  const ssize_t count = detail::sys::sendfile(socket, file, &begin, static_cast<std::size_t>(size));
   return count < 0 ? -errno : count;
 }
 

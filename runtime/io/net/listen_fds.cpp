@@ -17,6 +17,8 @@
 #include <string_view>
 #include <system_error>
 
+#include "base/system_calls.hpp"
+
 namespace motet { inline namespace MOTET_ABI { namespace net {
 
 namespace {
@@ -60,7 +62,7 @@ std::vector<fd> listen_fds() {
   if (claim.test_and_set()) return {};
   std::vector<fd> sockets;
   for (int number = first_number; number < first_number + *count; ++number) {
-    ::fcntl(number, F_SETFD, FD_CLOEXEC);
+    detail::sys::fcntl(number, F_SETFD, FD_CLOEXEC);
     sockets.emplace_back(number);
   }
   return sockets;

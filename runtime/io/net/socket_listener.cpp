@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "base/faults.hpp"
+#include "base/system_calls.hpp"
 #include "core/thread_state.hpp"
 #include "io/io.hpp"
 #include "io/net/socket.hpp"
@@ -24,7 +25,7 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 struct socket_listener::state {
   explicit state(fd descriptor) noexcept
       : socket(std::move(descriptor)),
-        nonblocking((::fcntl(socket.get(), F_GETFL) & O_NONBLOCK) != 0) {}
+        nonblocking((sys::fcntl(socket.get(), F_GETFL) & O_NONBLOCK) != 0) {}
 
   fd socket;
   const bool nonblocking;
@@ -85,7 +86,7 @@ std::int32_t socket_listener::accept_now(sockaddr* address, socklen_t* length) {
 std::int32_t socket_listener::accept_ready(sockaddr* address, socklen_t* length) noexcept {
   if (state_ == nullptr || !state_->nonblocking) return -EAGAIN;
   const int descriptor =
-      faults::call("accept4", ::accept4, state_->socket.get(), address, length, SOCK_CLOEXEC);
+      faults::call("accept4", sys::accept4, state_->socket.get(), address, length, SOCK_CLOEXEC);
   return descriptor < 0 ? -errno : descriptor;
 }
 

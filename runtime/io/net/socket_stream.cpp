@@ -9,6 +9,8 @@
 #include <motet/base/errors.hpp>
 #include <motet/io/io.hpp>
 
+#include "base/system_calls.hpp"
+
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 socket_stream::socket_stream() noexcept = default;
@@ -62,7 +64,7 @@ void socket_stream::shutdown(int direction) {
 }
 
 void socket_stream::shutdown(int direction, std::error_code& error) noexcept {
-  quietly(error, [&] { return ::shutdown(native_handle(), direction) == 0 ? 0 : -errno; });
+  quietly(error, [&] { return sys::shutdown(native_handle(), direction) == 0 ? 0 : -errno; });
 }
 
 void socket_stream::close() {
@@ -80,7 +82,7 @@ fd socket_stream::release() {
   // Where another thread's backend may know the number, the caller gets another one.
   fd copy;
   if (!state_->only_here()) {
-    copy = fd(::fcntl(native_handle(), F_DUPFD_CLOEXEC, 0));
+    copy = fd(sys::fcntl(native_handle(), F_DUPFD_CLOEXEC, 0));
     if (!copy) throw_errno(errno, "release", native_handle());
   }
   owned<state> old_state = std::move(state_);

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -12,6 +11,7 @@
 #include <motet/net/socket_stream.hpp>
 
 #include "base/remote_closings.hpp"
+#include "base/system_calls.hpp"
 #include "core/thread_state.hpp"
 #include "io/io.hpp"
 #include "io/stream_calls.hpp"
@@ -60,7 +60,7 @@ struct socket_stream::state : stream_turns<socket_stream::state> {
     }
     if (thread_state* thread = self()) thread->calls.end_all_on(socket.get());
     const remote_closing guard;
-    ::close(socket.release());
+    sys::close(socket.release());
   }
 };
 

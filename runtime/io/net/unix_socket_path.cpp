@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "base/faults.hpp"
+#include "base/system_calls.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
@@ -30,7 +31,7 @@ bool is_abandoned(const net::endpoint& address) noexcept {
   struct stat attributes{};
   if (::lstat(path_of(address), &attributes) != 0 || !S_ISSOCK(attributes.st_mode)) return false;
   const fd probe(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
-  return probe && ::connect(probe.get(), address.address(), address.length()) != 0 &&
+  return probe && sys::connect(probe.get(), address.address(), address.length()) != 0 &&
          errno == ECONNREFUSED;
 }
 

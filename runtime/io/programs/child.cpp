@@ -20,6 +20,7 @@
 
 #include "base/faults.hpp"
 #include "base/listens.hpp"
+#include "base/system_calls.hpp"
 #include "io/programs/launch.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
@@ -54,16 +55,16 @@ int highest_number(const process_options& options) {
 /// Returns: a duplicate with a number above all that the program gets, so that it is not
 ///          overwritten before it is used.
 fd copy_above(int number, const process_options& options) {
-  fd copy(faults::call("fcntl", ::fcntl, number, F_DUPFD_CLOEXEC, highest_number(options) + 1));
+  fd copy(faults::call("fcntl", sys::fcntl, number, F_DUPFD_CLOEXEC, highest_number(options) + 1));
   if (!copy) refuse(errno, options);
   return copy;
 }
 
 /// Programs expect that they can wait.
 void make_blocking(int descriptor) noexcept {
-  const int mode = ::fcntl(descriptor, F_GETFL);
+  const int mode = sys::fcntl(descriptor, F_GETFL);
   if (mode < 0 || (mode & O_NONBLOCK) == 0 || listens(descriptor)) return;
-  ::fcntl(descriptor, F_SETFL, mode & ~O_NONBLOCK);
+  sys::fcntl(descriptor, F_SETFL, mode & ~O_NONBLOCK);
 }
 
 joined_stream join(const standard_stream& stream, int number, const process_options& options) {
@@ -73,7 +74,7 @@ joined_stream join(const standard_stream& stream, int number, const process_opti
     case standard_stream::standard_output:
       break;
     case standard_stream::null: {
-      const fd null(::open("/dev/null", O_RDWR | O_CLOEXEC));
+      const fd null(sys::open("/dev/null", O_RDWR | O_CLOEXEC));
       if (!null) refuse(errno, options);
       result.child_end = copy_above(null.get(), options);
       break;
@@ -172,7 +173,7 @@ void check_pidfd(const process_options& options) {
            "waiting for any child)");
   }
   ::kill(number, SIGKILL);
-  while (::waitpid(number, nullptr, 0) < 0 && errno == EINTR) {
+  while (sys::waitpid(number, nullptr, 0) < 0 && errno == EINTR) {
   }
   refuse(error, options);
 }

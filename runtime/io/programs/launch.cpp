@@ -21,6 +21,7 @@
 #include <utility>
 
 #include "base/faults.hpp"
+#include "base/system_calls.hpp"
 #include "io/path.hpp"
 #include "platform/offload/blocking_pool.hpp"
 #include "platform/signal_mask.hpp"
@@ -173,9 +174,9 @@ void become(const launch_plan& plan, const char* path, const std::vector<int>& g
   if (::getppid() != parent) ::_exit(127);  // it has ended before the kernel was asked
   if (plan.new_group && ::setpgid(0, 0) != 0) return;
   for (const passed_descriptor& descriptor : plan.descriptors) {
-    if (::dup2(descriptor.here, descriptor.there) < 0) return;
+    if (sys::dup2(descriptor.here, descriptor.there) < 0) return;
   }
-  for (const int gap : gaps) ::close(gap);
+  for (const int gap : gaps) sys::close(gap);
   if (!plan.directory.empty() && ::chdir(plan.directory.c_str()) != 0) return;
   if (::syscall(SYS_close_range, static_cast<unsigned>(last) + 1, ~0U, CLOSE_RANGE_CLOEXEC) != 0) {
     return;
@@ -194,9 +195,9 @@ int fork_bound_to_parent(const launch_plan& plan, const std::string& path, pid_t
   if (::pipe2(ends, O_CLOEXEC) != 0) return errno;
   const fd read_end(ends[0]);
   const int last = last_number(plan.descriptors);
-  fd write_end(::fcntl(ends[1], F_DUPFD_CLOEXEC, last + 1));
+  fd write_end(sys::fcntl(ends[1], F_DUPFD_CLOEXEC, last + 1));
   const int refusal = errno;
-  ::close(ends[1]);
+  sys::close(ends[1]);
   if (!write_end) return refusal;
   const std::vector<int> gaps = gaps_in(plan.descriptors, last);
   const pid_t parent = ::getpid();
@@ -209,7 +210,7 @@ int fork_bound_to_parent(const launch_plan& plan, const std::string& path, pid_t
   if (process_id == 0) {
     become(plan, path.c_str(), gaps, last, parent);
     const int error = errno;
-    [[maybe_unused]] const ssize_t size_written = ::write(write_end.get(), &error, sizeof error);
+    [[maybe_unused]] const ssize_t size_written = sys::write(write_end.get(), &error, sizeof error);
     ::_exit(127);
   }
   mask.reset();
@@ -217,10 +218,10 @@ int fork_bound_to_parent(const launch_plan& plan, const std::string& path, pid_t
   int error = 0;
   ssize_t size = 0;
   do {
-    size = ::read(read_end.get(), &error, sizeof error);
+    size = sys::read(read_end.get(), &error, sizeof error);
   } while (size < 0 && errno == EINTR);
   if (size <= 0) return 0;  // closed by execve
-  while (::waitpid(process_id, nullptr, 0) < 0 && errno == EINTR) {
+  while (sys::waitpid(process_id, nullptr, 0) < 0 && errno == EINTR) {
   }
   return error;
 }

@@ -18,6 +18,7 @@
 #include <system_error>
 #include <utility>
 
+#include "base/system_calls.hpp"
 #include "core/thread_state.hpp"
 #include "io/io.hpp"
 #include "io/programs/child.hpp"
@@ -62,7 +63,7 @@ struct process::state {
   siginfo_t ask(int options) const {
     siginfo_t info{};
     const auto number = static_cast<id_t>(pidfd.get());
-    while (::waitid(P_PIDFD, number, &info, WEXITED | WNOHANG | options) != 0) {
+    while (detail::sys::waitid(P_PIDFD, number, &info, WEXITED | WNOHANG | options) != 0) {
       if (errno != EINTR) detail::throw_errno(errno, "waitid");
     }
     return info;
@@ -95,8 +96,8 @@ struct process::state {
     for (;;) {
       pollfd look{pidfd.get(), POLLIN, 0};
       const auto remaining = ceil<milliseconds>(end - steady_clock::now()).count();
-      const int count =
-          ::poll(&look, 1, static_cast<int>(std::max<decltype(remaining)>(remaining, 0)));
+      const int count = detail::sys::poll(
+          &look, 1, static_cast<int>(std::max<decltype(remaining)>(remaining, 0)));
       if (count >= 0 || errno != EINTR) return count > 0;
     }
   }

@@ -16,6 +16,7 @@
 
 #include "base/printable.hpp"
 #include "base/signal_safe_text.hpp"
+#include "base/system_calls.hpp"
 #include "core/thread_state.hpp"
 #include "observe/dumps/dump.hpp"
 #include "observe/dumps/fiber_frames.hpp"
@@ -40,7 +41,7 @@ void write_frame(report_line& output, const void* address) noexcept {
 
 void write_whole(std::string_view text) noexcept {
   while (!text.empty()) {
-    const ssize_t count = ::write(STDERR_FILENO, text.data(), text.size());
+    const ssize_t count = sys::write(STDERR_FILENO, text.data(), text.size());
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) return;
     text.remove_prefix(static_cast<std::size_t>(count));

@@ -17,10 +17,10 @@
 #include <ostream>
 #include <sstream>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
+#include "base/system_calls.hpp"
 #include "core/thread_state.hpp"
 #include "observe/dumps/dump.hpp"
 
@@ -131,7 +131,7 @@ void await_answers(thread_state& thread, answers& target, std::ptrdiff_t count) 
   }
   const auto end = std::chrono::steady_clock::now() + patience;
   while (!target.arrivals.try_acquire(count) && std::chrono::steady_clock::now() < end) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    sys::sleep_for(std::chrono::milliseconds(1));
     snooze();
   }
 }

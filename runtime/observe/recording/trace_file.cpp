@@ -18,6 +18,7 @@
 #include <utility>
 
 #include "base/sigpipe.hpp"
+#include "base/system_calls.hpp"
 #include "observe/recording/mapped_file.hpp"
 #include "platform/ticks.hpp"
 
@@ -41,7 +42,7 @@ class descriptor {
   descriptor& operator=(const descriptor&) = delete;
   descriptor(descriptor&& other) noexcept : fd_(other.release()) {}
   ~descriptor() {
-    if (fd_ >= 0) ::close(fd_);
+    if (fd_ >= 0) sys::close(fd_);
   }
 
   int get() const noexcept { return fd_; }
@@ -59,14 +60,14 @@ class descriptor {
 }
 
 descriptor open_file(const std::string& path) {
-  descriptor file(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOCTTY, 0600));
+  descriptor file(sys::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOCTTY, 0600));
   if (file.get() < 0) refuse(errno, path, "open");
   return file;
 }
 
 descriptor open_and_lock(const std::string& path) {
   descriptor file = open_file(path);
-  if (::flock(file.get(), LOCK_EX | LOCK_NB) != 0) refuse(errno, path, "flock");
+  if (sys::flock(file.get(), LOCK_EX | LOCK_NB) != 0) refuse(errno, path, "flock");
   return file;
 }
 
@@ -81,7 +82,7 @@ bool is_same_file(int fd, int other) noexcept {
 /// Throws: std::invalid_argument if it is another kind of file.
 bool is_trace(const descriptor& file, const std::string& path) {
   std::array<char, 8> sign{};
-  const ssize_t length = ::pread(file.get(), sign.data(), sign.size(), 0);
+  const ssize_t length = sys::pread(file.get(), sign.data(), sign.size(), 0);
   if (length < 0) refuse(errno, path, "read");
   if (length > 0 && sign != trace::magic)
     throw std::invalid_argument(path + " exists, and is not a trace");
@@ -110,7 +111,7 @@ descriptor open_new_trace(const std::string& path) {
 void write_at(int fd, const void* data, std::size_t size, std::size_t offset) {
   const auto* bytes = static_cast<const char*>(data);
   while (size > 0) {
-    const ssize_t bytes_written = ::pwrite(fd, bytes, size, static_cast<off_t>(offset));
+    const ssize_t bytes_written = sys::pwrite(fd, bytes, size, static_cast<off_t>(offset));
     if (bytes_written < 0 && errno == EINTR) continue;
     if (bytes_written < 0) throw_errno(errno, "pwrite");
     bytes += bytes_written;
@@ -180,7 +181,7 @@ trace_file::trace_file(const std::string& path, std::size_t records)
 void trace_file::abandon() noexcept {
   trace_file* parents = current_.exchange(nullptr);
   if (parents == nullptr) return;
-  ::close(parents->fd_);
+  sys::close(parents->fd_);
   parents->previous_ = of_the_parent_;
   of_the_parent_ = parents;
 }

@@ -17,9 +17,9 @@
 #include <new>
 #include <string>
 #include <system_error>
-#include <thread>
 #include <utility>
 
+#include "base/system_calls.hpp"
 #include "core/thread_registry.hpp"
 #include "core/thread_state.hpp"
 #include "observe/dumps/fiber_frames.hpp"
@@ -184,7 +184,7 @@ class stall_monitor {
       const clock::duration period = std::max<clock::duration>(
           clock::duration(state().shortest.load()) / 4, std::chrono::milliseconds(1));
       const auto start = clock::now();
-      std::this_thread::sleep_for(period);
+      sys::sleep_for(period);
       const auto present = clock::now();
       // The machine has slept, or had no processor for this thread, and then for others neither.
       if (present - start > 2 * period) skip(present - start - period);

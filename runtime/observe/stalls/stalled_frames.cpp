@@ -12,8 +12,8 @@
 #include <cerrno>
 #include <cstdint>
 #include <motet/base/errors.hpp>
-#include <thread>
 
+#include "base/system_calls.hpp"
 #include "core/thread_state.hpp"
 #include "platform/frames/return_addresses.hpp"
 #include "platform/frames/signal_frame.hpp"
@@ -99,12 +99,12 @@ std::span<void*> computing_frames(pid_t thread, std::span<void*> buffer) noexcep
   request.state.store(question::word(thread, question::asked));
   if (shared_signal::send(thread, the_signal, &request)) {
     for (int i = 0; i < 100 && request.state.load() != answer_state; ++i) {
-      std::this_thread::sleep_for(1ms);
+      sys::sleep_for(1ms);
     }
   }
   std::uint64_t state = question::word(thread, question::asked);
   if (request.state.compare_exchange_strong(state, question::none)) return buffer.first(0);
-  while (request.state.load() != answer_state) std::this_thread::sleep_for(1ms);
+  while (request.state.load() != answer_state) sys::sleep_for(1ms);
   const std::size_t count = std::min(request.count, buffer.size());
   std::copy_n(request.frames.begin(), count, buffer.begin());
   return buffer.first(count);
