@@ -3,7 +3,6 @@
 // place of the thread: it watches the backend's descriptor, the mailbox's, and a timer.
 #include <sys/epoll.h>
 #include <sys/timerfd.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>

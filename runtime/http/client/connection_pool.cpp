@@ -2,8 +2,6 @@
 // See http/client/connection_pool.hpp.
 #include "http/client/connection_pool.hpp"
 
-#include <sys/socket.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <motet/cancellation/cancel.hpp>

@@ -2,8 +2,6 @@
 // See http/websocket/beast_stream.hpp.
 #include "http/websocket/beast_stream.hpp"
 
-#include <sys/socket.h>
-
 #include <algorithm>
 #include <motet/base/errors.hpp>
 #include <motet/cancellation/cancel.hpp>
