@@ -112,6 +112,36 @@ std::int32_t operations::perform(operation& op, const char* description) noexcep
   return op.result;
 }
 
+/// What an operation that was given up at `due` has done by itself goes on: a connection attempt,
+/// as with SO_SNDTIMEO.
+std::int32_t operations::perform_until(operation& op, const char* description,
+                                       clock::time_point due) noexcept {
+  if (due == clock::time_point::max()) return perform(op, description);
+  if (being_closed(op.fd)) return -EBADF;
+  pending_operation request(op, description);
+  if (!hand_over(request)) {
+    thread_.yield_after_budget();
+    return op.result;
+  }
+  struct time_limit : timer {
+    wait_record* wait = nullptr;
+  } limit;
+  limit.wait = &request.wait;
+  limit.fiber = &thread_.running();
+  limit.due = due;
+  limit.fire = [](timer& alarm) noexcept {
+    alarm.fiber->home->resume(*static_cast<time_limit&>(alarm).wait, wake_reason::time);
+  };
+  thread_.time.arm(limit);
+  const wake_reason reason = thread_.park(request.wait);
+  thread_.time.disarm(limit);
+  if (!request.done) cancel_and_wait(request);
+  const bool given_up = reason != wake_reason::handed || request.closed;
+  if (!given_up || !means_cancelled(op.result)) return op.result;
+  if (reason == wake_reason::time && !request.closed) return -ETIME;
+  return result_of_cancelled(op, request.closed);
+}
+
 /// A call that a plain thread has begun cannot be cancelled: an interruption waits for its end, and
 /// so does a fiber that closes the descriptor. If no such thread can be had, the call blocks this
 /// one.

@@ -26,6 +26,10 @@ class operations {
   /// Returns: op.result; -ECANCELED only if it was interrupted, or -EBADF if its descriptor was
   ///          closed, before anything happened.
   std::int32_t perform(operation& op, const char* description) noexcept;
+  /// The same, but waits no longer than until `due`.
+  /// Returns: as perform(); -ETIME if `due` has passed before anything happened.
+  std::int32_t perform_until(operation& op, const char* description,
+                             clock::time_point due) noexcept;
   /// Submits an operation of the running fiber to the backend, and does not wait.
   /// Returns: false if the operation completed immediately.
   bool begin(pending_operation& request) noexcept;

@@ -74,6 +74,13 @@ inline backend::time_point end_of_sleep(thread_state& thread) noexcept {
   return thread.time.empty() ? limit : thread.time.end_of_sleep(limit);
 }
 
+inline void poll_kernel(thread_state& thread, backend::time_point deadline,
+                        completions& ended_operations) noexcept {
+  thread.schedule.in_backend = true;
+  thread.kernel().poll(deadline, ended_operations);
+  thread.schedule.in_backend = false;
+}
+
 /// Sleeps in the backend. The mailbox has announced it, so that mail wakes the thread.
 inline void sleep(thread_state& thread, backend::time_point deadline,
                   completions& ended_operations) noexcept {
@@ -81,7 +88,7 @@ inline void sleep(thread_state& thread, backend::time_point deadline,
   if (noted) [[unlikely]]
     note_sleep(thread);
   awake_thread::sleep();
-  thread.kernel().poll(deadline, ended_operations);
+  poll_kernel(thread, deadline, ended_operations);
   awake_thread::wake();
   if (noted) [[unlikely]]
     note_awake(thread);
@@ -178,7 +185,7 @@ void thread_state::poll(bool wait) noexcept {
     sleep(*this, deadline, ended_operations);
     if (mail_->filled()) busy_wait.learn(schedule.polled_at());
   } else {
-    kernel_->poll(deadline, ended_operations);
+    poll_kernel(*this, deadline, ended_operations);
   }
   if (noted) [[unlikely]]
     note_operations(*this);

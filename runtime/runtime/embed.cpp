@@ -39,7 +39,7 @@ class outside_wait {
         timer_(made(::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK), "timerfd")) {
     instant due;
     errno = 0;
-    const int backend = home.kernel().wait_descriptor(due);
+    const int backend = wait_descriptor(due);
     if (backend < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOMEM)) {
       detail::throw_errno(errno, "eventfd");
     }
@@ -81,7 +81,7 @@ class outside_wait {
   void begin() noexcept {
     instant due = instant::min();
     if (!home_.any_runnable() && home_.mail().announce_sleep(false)) {
-      const bool told = home_.kernel().wait_descriptor(due) >= 0;
+      const bool told = wait_descriptor(due) >= 0;
       if (!told) due = std::min(due, clock::now() + time_slice);
       // Perhaps it has taken notice of what wakes the thread.
       if (home_.mail().filled()) due = instant::min();
@@ -92,6 +92,11 @@ class outside_wait {
   }
 
  private:
+  int wait_descriptor(instant& due) noexcept {
+    const detail::flag_guard in_backend(home_.schedule.in_backend);
+    return home_.kernel().wait_descriptor(due);
+  }
+
   static int made(int descriptor, const char* call) {
     if (descriptor < 0) detail::throw_errno(errno, call);
     return descriptor;

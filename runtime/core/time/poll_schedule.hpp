@@ -41,6 +41,8 @@ class poll_schedule {
   // Where another thread looks for progress.
   const std::size_t* switches_address() const noexcept { return &switches_; }
   const std::uint64_t* polled_at_address() const noexcept { return &polled_at_; }
+  /// Whether the thread polls now: calls of the C library are the backend's.
+  bool in_backend = false;
   /// Returns: the counter at the last poll.
   std::uint64_t polled_at() const noexcept { return polled_at_; }
   /// Returns: how many polls would have been due since the last one.
