@@ -27,6 +27,7 @@ ROOMS = [
     "observe",
     "tls",
     "http",
+    "posix",
     "boost_fiber",
 ]
 # Above which a room also uses the public headers, as any program does.

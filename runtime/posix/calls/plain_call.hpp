@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: MIT
+// A call on a thread of motet's own, whose end makes a descriptor readable. It owns what it uses,
+// so that an interrupted fiber can leave it.
+#pragma once
+
+#include <sys/eventfd.h>
+
+#include <cerrno>
+#include <memory>
+#include <motet/detail/base/blocking_call.hpp>
+#include <motet/io/fd.hpp>
+#include <utility>
+
+#include "base/system_calls.hpp"
+#include "platform/offload/blocking_pool.hpp"
+#include "posix/wait.hpp"
+
+namespace motet { inline namespace MOTET_ABI { namespace detail {
+
+/// `Call` has a noexcept operator(), in which it keeps its results.
+template <typename Call>
+class plain_call final : public blocking_call {
+ public:
+  /// Makes the call on another thread and waits for its end.
+  /// Returns: the call; null, with errno, if it could not be made, or an interruption has ended the
+  ///          wait.
+  /// Throws: std::bad_alloc.
+  static std::shared_ptr<plain_call> make(thread_state& home, offload_pool pool, Call call) {
+    auto shared = std::make_shared<plain_call>(std::move(call));
+    shared->pool = pool;
+    const std::int32_t error = shared->begin(shared);
+    const std::int32_t result = error != 0 ? error : shared->await_end(home);
+    if (result == 0) return shared;
+    errno = -result;
+    return nullptr;
+  }
+
+  explicit plain_call(Call call)
+      : call_(std::move(call)), ended_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
+
+  Call& call() noexcept { return call_; }
+
+ private:
+  std::int32_t begin(const std::shared_ptr<plain_call>& shared) noexcept {
+    if (!ended_) return -errno;
+    running_ = shared;
+    const int error = blocking_pool::submit(*this);
+    if (error != 0) running_ = nullptr;
+    return -error;
+  }
+
+  std::int32_t await_end(thread_state& home) noexcept {
+    const std::int32_t error = await_ready(home, ended_.get(), POLLIN, "end of a call");
+    if (error == 0) return 0;
+    if (blocking_pool::withdraw(*this)) {
+      running_ = nullptr;
+    } else {
+      blocking_pool::mark_abandoned(*this);
+      blocking_pool::end_wait_of_caller();
+    }
+    return error;
+  }
+
+  bool run() noexcept override {
+    call_();
+    const std::uint64_t one = 1;
+    [[maybe_unused]] const ssize_t size = sys::write(ended_.get(), &one, sizeof one);
+    const std::shared_ptr<plain_call> last = std::move(running_);
+    return false;
+  }
+  void notify() noexcept override {}
+
+  Call call_;
+  const fd ended_;
+  std::shared_ptr<plain_call> running_;  // itself, while the other thread needs it
+};
+
+}}}  // namespace motet::MOTET_ABI::detail

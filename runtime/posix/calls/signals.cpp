@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: MIT
+// sigwait(3) and its relatives. A signalfd is readable while a signal of its set is pending.
+#include <poll.h>
+#include <signal.h>
+#include <sys/signalfd.h>
+#include <time.h>
+
+#include <cerrno>
+#include <motet/io/fd.hpp>
+
+#include "posix/caller.hpp"
+#include "posix/functions.hpp"
+#include "posix/look.hpp"
+#include "posix/wait.hpp"
+
+namespace motet { inline namespace MOTET_ABI { namespace detail { namespace {
+
+/// Returns: the number of a signal of the set; -1 with errno EAGAIN when `due` has passed.
+int take_signal(thread_state& home, const sigset_t& set, siginfo_t* info,
+                clock::time_point due) noexcept {
+  constexpr timespec now{};
+  const fd pending(::signalfd(-1, &set, SFD_CLOEXEC));
+  for (;;) {
+    const int number = libc.sigtimedwait(&set, info, &now);
+    if (number >= 0 || (errno != EAGAIN && errno != EINTR)) return number;
+    if (!pending) return fail(EAGAIN);
+    const std::int32_t error = await_ready(home, pending.get(), POLLIN, "sigwait", due);
+    if (error != 0) return fail(error == -ETIME ? EAGAIN : -error);
+  }
+}
+
+bool waits_in_fiber(const fiber_call& call, const sigset_t* set) noexcept {
+  return call && set != nullptr && !must_not_switch(call.home());
+}
+
+}}}}  // namespace motet::MOTET_ABI::detail
+
+using namespace motet::detail;
+
+extern "C" {
+
+int sigtimedwait(const sigset_t* set, siginfo_t* info, const timespec* limit) {
+  const fiber_call call;
+  if (!waits_in_fiber(call, set) || !may_wait(limit)) return libc.sigtimedwait(set, info, limit);
+  return take_signal(call.home(), *set, info, due_after(call.home(), limit));
+}
+
+int sigwaitinfo(const sigset_t* set, siginfo_t* info) {
+  return ::sigtimedwait(set, info, nullptr);
+}
+
+/// Unlike the others, it returns an error.
+int sigwait(const sigset_t* set, int* number) {
+  const fiber_call call;
+  if (!waits_in_fiber(call, set)) return libc.sigwait(set, number);
+  const int result = take_signal(call.home(), *set, nullptr, no_limit);
+  if (result < 0) return errno;
+  *number = result;
+  return 0;
+}
+
+}  // extern "C"

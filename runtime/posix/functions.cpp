@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: MIT
+// See posix/functions.hpp. A memory allocator may read a file before any constructor has run, and
+// while dlsym(3) runs: so what allocators call makes the system call until then.
+#include "posix/functions.hpp"
+
+#include <dlfcn.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cstdarg>
+#include <cstdlib>
+#include <string_view>
+
+#include "base/system_calls.hpp"
+
+namespace motet { inline namespace MOTET_ABI { namespace detail {
+
+namespace {
+
+/// A function that this C library lacks keeps its stand-in.
+template <typename Function>
+void find(Function& function, const char* name) noexcept {
+  if (void* const address = ::dlsym(RTLD_NEXT, name); address != nullptr)
+    function = reinterpret_cast<Function>(address);
+}
+
+/// Finds the functions of the libraries behind this one in the order of the search.
+/// Source: dlsym(3), RTLD_NEXT.
+[[gnu::constructor(101)]] void resolve() noexcept {
+#define MOTET_POSIX_FIND(name) find(libc.name, #name);
+  MOTET_POSIX_FUNCTIONS(MOTET_POSIX_FIND)
+#undef MOTET_POSIX_FIND
+  const char* const mode = std::getenv("MOTET_POSIX");
+  is_switched_off = mode != nullptr && std::string_view(mode) == "off";
+}
+
+/// Stands for a function until resolve() has found it.
+template <auto Member, typename Result, typename... Arguments>
+Result find_and_call(Arguments... arguments) noexcept {
+  const auto stand_in = libc.*Member;
+  resolve();
+  if (libc.*Member == stand_in) std::abort();  // a program without a dynamic C library
+  return (libc.*Member)(arguments...);
+}
+
+template <auto Member, typename Result, typename... Arguments>
+consteval auto stand_in(Result (*c_library::*)(Arguments...)) {
+  return &find_and_call<Member, Result, Arguments...>;
+}
+template <auto Member, typename Result, typename... Arguments>
+consteval auto stand_in(Result (*c_library::*)(Arguments...) noexcept) {
+  return &find_and_call<Member, Result, Arguments...>;
+}
+
+/// Allocators may make a descriptor close-on-exec.
+int early_fcntl(int fd, int command, ...) noexcept {
+  std::va_list arguments;
+  va_start(arguments, command);
+  void* const argument = va_arg(arguments, void*);
+  va_end(arguments);
+  return static_cast<int>(::syscall(SYS_fcntl, fd, command, argument));
+}
+template <auto Member, typename Result, typename... Arguments>
+consteval auto stand_in(Result (*c_library::*)(Arguments..., ...)) {
+  return &early_fcntl;
+}
+
+consteval c_library stand_ins() {
+  c_library early{};
+#define MOTET_POSIX_STAND_IN(name) early.name = stand_in<&c_library::name>(&c_library::name);
+  MOTET_POSIX_FUNCTIONS(MOTET_POSIX_STAND_IN)
+#undef MOTET_POSIX_STAND_IN
+  early.read = &sys::read;
+  early.write = &sys::write;
+  early.close = &sys::close;
+  early.poll = &sys::poll;
+  early.nanosleep = &sys::nanosleep;
+  return early;
+}
+
+}  // namespace
+
+constinit c_library libc = stand_ins();
+constinit bool is_switched_off = false;
+
+}}}  // namespace motet::MOTET_ABI::detail
