@@ -55,7 +55,7 @@ class Motet(ConanFile):
         PkgConfigDeps(self).generate()
         MesonDeps(self).generate()  # what Meson looks for without pkg-config: libev, Boost's headers
         chain = MesonToolchain(self)
-        chain.project_options.update({"tests": False, "examples": False})
+        chain.project_options.update({"tests": False, "examples": False, "posix": "disabled"})
         for part in ("tls", "http"):
             chain.project_options[part] = "enabled" if self.options.get_safe(part) else "disabled"
         chain.generate()

@@ -13,7 +13,7 @@ endforeach()
 
 vcpkg_configure_meson(
   SOURCE_PATH "${SOURCE_PATH}"
-  OPTIONS -Dtests=false -Dexamples=false -Dbackends=auto ${options})
+  OPTIONS -Dtests=false -Dexamples=false -Dbackends=auto -Dposix=disabled ${options})
 vcpkg_install_meson()
 vcpkg_fixup_pkgconfig()
 vcpkg_copy_tools(TOOL_NAMES motet-doctor motet-trace AUTO_CLEAN)
