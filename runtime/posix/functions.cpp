@@ -60,9 +60,18 @@ int early_fcntl(int fd, int command, ...) noexcept {
   va_end(arguments);
   return static_cast<int>(::syscall(SYS_fcntl, fd, command, argument));
 }
+/// They read files.
+int early_openat(int directory, const char* path, int flags, ...) noexcept {
+  std::va_list arguments;
+  va_start(arguments, flags);
+  const mode_t mode = va_arg(arguments, mode_t);
+  va_end(arguments);
+  return sys::openat(directory, path, flags, mode);
+}
+/// Set by hand.
 template <auto Member, typename Result, typename... Arguments>
 consteval auto stand_in(Result (*c_library::*)(Arguments..., ...)) {
-  return &early_fcntl;
+  return static_cast<Result (*)(Arguments..., ...)>(nullptr);
 }
 
 consteval c_library stand_ins() {
@@ -75,6 +84,8 @@ consteval c_library stand_ins() {
   early.close = &sys::close;
   early.poll = &sys::poll;
   early.nanosleep = &sys::nanosleep;
+  early.fcntl64 = &early_fcntl;
+  early.openat64 = &early_openat;
   return early;
 }
 

@@ -9,7 +9,9 @@
 #include <poll.h>
 #include <pthread.h>
 #include <pwd.h>
+#include <semaphore.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/file.h>
 #include <sys/select.h>
@@ -83,6 +85,10 @@
   X(gethostbyname_r)             \
   X(gethostbyname2_r)            \
   X(gethostbyaddr_r)             \
+  X(sem_wait)                    \
+  X(sem_clockwait)               \
+  X(system)                      \
+  X(openat64)                    \
   X(sigtimedwait)                \
   X(sigwait)
 

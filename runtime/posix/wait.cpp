@@ -123,6 +123,12 @@ timespec span_until(thread_state& home, clock::time_point due) noexcept {
   return {whole.count(), (rest - whole).count()};
 }
 
+clock::time_point due_at(thread_state& home, clockid_t id, const timespec& limit) noexcept {
+  timespec now{};
+  ::clock_gettime(id, &now);
+  return home.time.after(span_of(limit) - span_of(now));
+}
+
 int socket_option(int fd, int option) noexcept {
   int value = -1;
   socklen_t size = sizeof value;

@@ -75,6 +75,9 @@ constexpr bool is_valid(const timespec& span) noexcept {
 /// Returns: the time that remains until `due`; 0 if that has passed.
 timespec span_until(thread_state& home, clock::time_point due) noexcept;
 
+/// Returns: when a clock will show that time.
+clock::time_point due_at(thread_state& home, clockid_t id, const timespec& limit) noexcept;
+
 /// Returns: an option of SOL_SOCKET that is an int; -1 if it is no socket.
 int socket_option(int fd, int option) noexcept;
 /// Returns: whether the program has made the descriptor non-blocking.

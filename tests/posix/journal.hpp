@@ -16,6 +16,8 @@
 #include <thread>
 #include <vector>
 
+#include "catch.hpp"
+
 namespace testing {
 
 class journal {
@@ -61,6 +63,25 @@ inline std::vector<std::string> in_fiber(const scenario& calls, std::size_t& oth
     clock.cancel();
   });
   return log.lines();
+}
+
+/// Makes the calls on a thread and in a fiber.
+inline void compare(const scenario& calls) {
+  std::size_t others = 0;
+  const auto expected = on_thread(calls);
+  CHECK(in_fiber(calls, others) == expected);
+}
+
+/// The same, and other fibers of the thread run while the fiber waits. On a busy machine the thread
+/// may not get its turn in time, so it has several attempts.
+inline void compare_waiting(const scenario& calls) {
+  std::size_t others = 0;
+  const auto expected = on_thread(calls);
+  for (int i = 0; i < 5 && others < 3; ++i) {
+    others = 0;
+    CHECK(in_fiber(calls, others) == expected);
+  }
+  CHECK(others >= 3);
 }
 
 /// Does something on another thread a little later, while the caller waits.

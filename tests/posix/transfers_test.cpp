@@ -19,7 +19,6 @@
 #include <thread>
 #include <utility>
 
-#include "catch.hpp"
 #include "posix/journal.hpp"
 
 namespace {
@@ -104,21 +103,6 @@ void read_and_note(journal& log, int fd, std::size_t size) {
   std::array<char, 64> buffer{};
   const ssize_t count = log.call("read", ::read(fd, buffer.data(), size));
   if (count > 0) log.text("data", {buffer.data(), static_cast<std::size_t>(count)});
-}
-
-/// Runs a scenario on a thread and in a fiber.
-void compare(const scenario& calls) {
-  std::size_t others = 0;
-  const auto expected = on_thread(calls);
-  CHECK(in_fiber(calls, others) == expected);
-}
-
-/// The same, and other fibers ran while the fiber waited.
-void compare_waiting(const scenario& calls) {
-  std::size_t others = 0;
-  const auto expected = on_thread(calls);
-  CHECK(in_fiber(calls, others) == expected);
-  CHECK(others >= 3);
 }
 
 }  // namespace

@@ -2,35 +2,30 @@
 // Calls in a fiber that wait for child processes, for locks of files and for signals have the
 // results that they have on a thread.
 #include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <signal.h>
 #include <spawn.h>
 #include <sys/file.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <threads.h>
 #include <unistd.h>
 
 #include <array>
+#include <cstdlib>
 #include <string>
 #include <vector>
 
-#include "catch.hpp"
 #include "posix/journal.hpp"
 
 namespace {
 
 using namespace testing;
 using namespace std::chrono_literals;
-
-/// The same on a thread and in a fiber, while which other fibers ran.
-void compare_waiting(const scenario& calls) {
-  std::size_t others = 0;
-  const auto expected = on_thread(calls);
-  CHECK(in_fiber(calls, others) == expected);
-  CHECK(others >= 3);
-}
 
 /// A child that ends after 20 ms. vfork(2) and fork(2) would stop the other threads.
 pid_t child_with(const char* script) {
@@ -269,6 +264,99 @@ TEST_CASE("pthread_join() in a fiber is not ended by a time limit") {
       CHECK(std::chrono::steady_clock::now() - start >= 30ms);
       motet::snooze();
     }));
+  });
+}
+
+TEST_CASE("open() in a fiber waits for the other end of a FIFO") {
+  const std::string path = "/tmp/motet-posix-fifo-" + std::to_string(::getpid());
+  REQUIRE(::mkfifo(path.c_str(), 0600) == 0);
+  compare_waiting([&](journal& log) {
+    char byte = 0;
+    {
+      const later writer([&] {
+        const motet::fd end(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
+        CHECK(::write(end.get(), "x", 1) == 1);
+      });
+      const motet::fd reader(::open(path.c_str(), O_RDONLY));
+      log.number("closes on exec", ::fcntl(reader.get(), F_GETFD));
+      log.call("read", ::read(reader.get(), &byte, 1));
+    }
+    {
+      const later reader([&] {
+        const motet::fd end(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+        char other = 0;
+        CHECK(::read(end.get(), &other, 1) == 1);
+      });
+      const motet::fd directory(::open("/tmp", O_PATH | O_DIRECTORY));
+      const motet::fd writer(::openat(directory.get(), path.c_str() + 5, O_WRONLY | O_CLOEXEC));
+      log.number("closes on exec", ::fcntl(writer.get(), F_GETFD));
+      log.call("write", ::write(writer.get(), "x", 1));
+    }
+    log.call("open", ::open(path.c_str(), O_WRONLY | O_NONBLOCK));
+    log.call("open", ::open("/no/such/file", O_RDONLY));
+    const motet::fd made(::open("/tmp", O_TMPFILE | O_RDWR, 0640));
+    struct stat status{};
+    log.call("fstat", ::fstat(made.get(), &status));
+    log.number("mode", status.st_mode);
+  });
+  motet::run([&] {
+    CHECK(!motet::move_on_after(20ms, [&] {
+      CHECK(::open(path.c_str(), O_RDONLY) == -1);
+      CHECK(errno == ECANCELED);
+      motet::sleep();
+    }));
+    // The call that was left behind ends, and closes what it has opened.
+    const motet::fd writer(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
+    CHECK(writer);
+    const auto start = std::chrono::steady_clock::now();
+    pollfd entry{writer.get(), POLLERR, 0};
+    while (::poll(&entry, 1, 10) == 0 && std::chrono::steady_clock::now() - start < 5s) {
+    }
+    CHECK((entry.revents & POLLERR) != 0);
+  });
+  ::unlink(path.c_str());
+}
+
+TEST_CASE("system() in a fiber waits for the command") {
+  compare_waiting([](journal& log) {
+    log.text("status", end_of(::system("sleep 0.02; exit 9")));
+    log.text("status", end_of(::system("kill -TERM $$")));
+    log.number("there is a shell", ::system(nullptr));
+  });
+}
+
+TEST_CASE("sem_wait() in a fiber waits for a thread, a fiber, and no longer than its limit") {
+  compare_waiting([](journal& log) {
+    sem_t semaphore{};
+    REQUIRE(::sem_init(&semaphore, 0, 1) == 0);
+    log.call("sem_wait", ::sem_wait(&semaphore));
+    {
+      const later poster([&] { ::sem_post(&semaphore); });
+      log.call("sem_wait", ::sem_wait(&semaphore));
+    }
+    timespec limit{};
+    ::clock_gettime(CLOCK_REALTIME, &limit);
+    log.call("sem_timedwait", ::sem_timedwait(&semaphore, &limit));
+    ::clock_gettime(CLOCK_MONOTONIC, &limit);
+    limit.tv_nsec += 20'000'000;
+    if (limit.tv_nsec >= 1'000'000'000) limit = {limit.tv_sec + 1, limit.tv_nsec - 1'000'000'000};
+    log.call("sem_clockwait", ::sem_clockwait(&semaphore, CLOCK_MONOTONIC, &limit));
+    limit.tv_nsec = -1;
+    log.call("sem_clockwait", ::sem_clockwait(&semaphore, CLOCK_MONOTONIC, &limit));
+    ::sem_destroy(&semaphore);
+  });
+  motet::run([] {
+    sem_t semaphore{};
+    REQUIRE(::sem_init(&semaphore, 0, 0) == 0);
+    motet::fiber<void> poster = motet::spin([&] { ::sem_post(&semaphore); });
+    CHECK(::sem_wait(&semaphore) == 0);
+    poster.await();
+    CHECK(!motet::move_on_after(10ms, [&] {
+      CHECK(::sem_wait(&semaphore) == -1);
+      CHECK(errno == ECANCELED);
+      motet::sleep();
+    }));
+    ::sem_destroy(&semaphore);
   });
 }
 

@@ -77,6 +77,24 @@ int fcntl(int fd, int command, ...) {
   return ::fcntl64(fd, command, argument);
 }
 
+/// A file that is made needs a mode, which these cannot be given.
+int __openat64_2(int directory, const char* path, int flags) {
+  if ((flags & O_CREAT) != 0 || (flags & O_TMPFILE) == O_TMPFILE) __chk_fail();
+  return ::openat64(directory, path, flags);
+}
+
+int __openat_2(int directory, const char* path, int flags) {
+  return __openat64_2(directory, path, flags);
+}
+
+int __open64_2(const char* path, int flags) {
+  return __openat64_2(AT_FDCWD, path, flags);
+}
+
+int __open_2(const char* path, int flags) {
+  return __openat64_2(AT_FDCWD, path, flags);
+}
+
 int __fcntl(int fd, int command, ...) {
   std::va_list arguments;
   va_start(arguments, command);

@@ -40,13 +40,6 @@ int join_in_fiber(thread_state& home, pthread_t thread, void** result,
   return call_with_pauses(home, attempt, due).value_or(EINVAL);
 }
 
-/// Returns: when a clock will show that time.
-clock::time_point due_at(thread_state& home, clockid_t id, const timespec& limit) noexcept {
-  timespec now{};
-  ::clock_gettime(id, &now);
-  return home.time.after(span_of(limit) - span_of(now));
-}
-
 }}}}  // namespace motet::MOTET_ABI::detail
 
 using namespace motet::detail;

@@ -3,6 +3,7 @@
 // so that an interrupted fiber can leave it.
 #pragma once
 
+#include <signal.h>
 #include <sys/eventfd.h>
 
 #include <cerrno>
@@ -13,6 +14,7 @@
 
 #include "base/system_calls.hpp"
 #include "platform/offload/blocking_pool.hpp"
+#include "platform/signal_mask.hpp"
 #include "posix/wait.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
@@ -44,6 +46,7 @@ class plain_call final : public blocking_call {
   std::int32_t begin(const std::shared_ptr<plain_call>& shared) noexcept {
     if (!ended_) return -errno;
     running_ = shared;
+    ::pthread_sigmask(SIG_SETMASK, nullptr, &signals_);
     const int error = blocking_pool::submit(*this);
     if (error != 0) running_ = nullptr;
     return -error;
@@ -62,7 +65,10 @@ class plain_call final : public blocking_call {
   }
 
   bool run() noexcept override {
-    call_();
+    {
+      const signal_mask of_caller(SIG_SETMASK, signals_);  // which child processes inherit
+      call_();
+    }
     const std::uint64_t one = 1;
     [[maybe_unused]] const ssize_t size = sys::write(ended_.get(), &one, sizeof one);
     const std::shared_ptr<plain_call> last = std::move(running_);
@@ -72,6 +78,7 @@ class plain_call final : public blocking_call {
 
   Call call_;
   const fd ended_;
+  sigset_t signals_{};
   std::shared_ptr<plain_call> running_;  // itself, while the other thread needs it
 };
 

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: MIT
+// system(3): on a thread of motet's own, because the C library waits for the command within.
+#include <cerrno>
+#include <cstdlib>
+#include <new>
+#include <string>
+
+#include "posix/caller.hpp"
+#include "posix/calls/plain_call.hpp"
+#include "posix/functions.hpp"
+#include "posix/wait.hpp"
+
+namespace motet { inline namespace MOTET_ABI { namespace detail { namespace {
+
+struct command_call {
+  void operator()() noexcept {
+    status = libc.system(command.c_str());
+    error = errno;
+  }
+  std::string command;
+  int status = 0;
+  int error = 0;
+};
+
+int run_command(thread_state& home, const char* command) {
+  if (const int error = pending_error(home); error != 0) return fail(error);
+  const auto ended =
+      plain_call<command_call>::make(home, offload_pool::calls, command_call{command, 0, 0});
+  if (ended == nullptr) return -1;
+  const command_call& outcome = ended->call();
+  return outcome.status < 0 ? fail(outcome.error) : outcome.status;
+}
+
+}}}}  // namespace motet::MOTET_ABI::detail
+
+using namespace motet::detail;
+
+extern "C" int system(const char* command) {
+  const fiber_call call;
+  if (!call || command == nullptr || must_not_switch(call.home())) return libc.system(command);
+  try {
+    return call.result(run_command(call.home(), command));
+  } catch (const std::bad_alloc&) {
+    return fail(ENOMEM);
+  }
+}
