@@ -32,6 +32,7 @@ FAMILIES = {
                                 "base/version"]),
     "observability": ("What a program tells", ["observe/debug", "observe/stats", "observe/trace"]),
     "tls": ("TLS", ["tls"]),
+    "posix": ("Blocking calls of the C library", ["posix"]),
     "http": ("HTTP", ["http", "http/serve", "http/serve_options", "http/router", "http/request", "http/fields",
                       "http/files", "http/client", "http/client_options", "http/websocket"]),
     "compat": ("Other libraries", ["compat/asio", "compat/boost_fiber", "compat/boost_fiber/fiber",
