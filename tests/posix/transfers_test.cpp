@@ -521,9 +521,11 @@ TEST_CASE("recv() in a fiber finds the end of a datagram socket that is shut dow
 }
 
 TEST_CASE("read() in a fiber from a raw terminal keeps VMIN and VTIME") {
-  for (const auto& [least, tenths] : {std::pair{0, 0}, {0, 1}, {3, 0}}) {
+  for (const auto& limits : {std::pair{0, 0}, {0, 1}, {3, 0}}) {
+    const int least = limits.first;
+    const int tenths = limits.second;
     CAPTURE(least, tenths);
-    compare([&, least = least, tenths = tenths](journal& log) {
+    compare([&](journal& log) {
       pair ends("terminal");
       termios mode{};
       REQUIRE(::tcgetattr(ends.reader.get(), &mode) == 0);
