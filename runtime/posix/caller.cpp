@@ -42,11 +42,11 @@ void let_others_run(thread_state& home, int fd) noexcept {
 
 namespace {
 
-/// The address of a frame tells for a stack of motet's; a main fiber has its thread's.
+/// A spawned fiber's stack has known bounds; a main fiber runs on its thread's.
 bool on_signal_stack(const thread_state& home) noexcept {
-  const stack& own = home.running().runs_on;
+  const stack& fiber_stack = home.running().runs_on;
   const auto* const frame = static_cast<const std::byte*>(__builtin_frame_address(0));
-  if (own.bottom != nullptr) return frame < own.bottom || frame >= own.top;
+  if (fiber_stack.bottom != nullptr) return frame < fiber_stack.bottom || frame >= fiber_stack.top;
   stack_t current{};
   return ::sigaltstack(nullptr, &current) == 0 && (current.ss_flags & SS_ONSTACK) != 0;
 }

@@ -20,7 +20,7 @@ fiber_part* fiber_part::find() noexcept {
   return value == nullptr ? nullptr : &static_cast<holder*>(value)->value;
 }
 
-fiber_part& fiber_part::made() {
+fiber_part& fiber_part::get() {
   if (fiber_part* const part = find()) return *part;
   local_value base;
   base.key = key;

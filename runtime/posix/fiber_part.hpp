@@ -12,8 +12,8 @@ struct fiber_part {
 
   /// Returns: the running fiber's; null if it has none. Takes no memory: an allocator may ask.
   static fiber_part* find() noexcept;
-  /// Returns: the running fiber's. Throws: std::bad_alloc.
-  static fiber_part& made();
+  /// Returns: the running fiber's, made now if it has none. Throws: std::bad_alloc.
+  static fiber_part& get();
 };
 
 }}}  // namespace motet::MOTET_ABI::detail

@@ -36,7 +36,7 @@ void report(thread_state& home) {
 int count_refusal(thread_state& home, int error) noexcept {
   counted.store(true, std::memory_order_relaxed);
   try {
-    unsigned& count = fiber_part::made().refusals;
+    unsigned& count = fiber_part::get().refusals;
     if (count >= last_count) return EBADF;
     if (++count == reported_count) report(home);
   } catch (const std::bad_alloc&) {

@@ -33,7 +33,7 @@ const posix_section* section_of_running() noexcept {
 posix_section::posix_section(int deadline_error)
     : deadline_error_(deadline_error), is_in_fiber_(self() != nullptr) {
   if (!is_in_fiber_) return;
-  outer_ = std::exchange(fiber_part::made().section, this);
+  outer_ = std::exchange(fiber_part::get().section, this);
   ++sections;
 }
 

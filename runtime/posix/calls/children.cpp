@@ -62,15 +62,15 @@ fd end_of(idtype_t type, id_t number) noexcept {
 
 int wait_for_info(thread_state& home, idtype_t type, id_t number, siginfo_t* info,
                   int options) noexcept {
-  return wait_for_child(home,
-                        (options & (WSTOPPED | WCONTINUED)) == 0 ? end_of(type, number) : fd(),
-                        [&]() -> std::optional<int> {
-                          siginfo_t found{};
-                          const int result = libc.waitid(type, number, &found, options | WNOHANG);
-                          if (result == 0 && found.si_pid == 0) return std::nullopt;
-                          if (result == 0 && info != nullptr) *info = found;
-                          return result;
-                        });
+  return wait_for_child(
+      home, (options & (WSTOPPED | WCONTINUED)) == 0 ? end_of(type, number) : fd(),
+      [&]() -> std::optional<int> {
+        siginfo_t child_info{};
+        const int result = libc.waitid(type, number, &child_info, options | WNOHANG);
+        if (result == 0 && child_info.si_pid == 0) return std::nullopt;
+        if (result == 0 && info != nullptr) *info = child_info;
+        return result;
+      });
 }
 
 }}}}  // namespace motet::MOTET_ABI::detail

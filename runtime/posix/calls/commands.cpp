@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// system(3): on a thread of motet's own, because the C library waits for the command within.
+// system(3) waits for the command inside the C library, so another thread calls it.
 #include <cerrno>
 #include <cstdlib>
 #include <new>

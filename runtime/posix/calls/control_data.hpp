@@ -14,8 +14,8 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 /// Whether descriptors have come with the message.
 bool has_descriptors(const msghdr& message) noexcept;
 
-/// The control data of a later part. Only descriptors count: the rest would repeat what has come
-/// with the first part.
+/// The control data of a later part. Only its descriptors are used, because other control data
+/// would repeat that of the first part.
 class later_control {
  public:
   /// `capacity`: of the buffer for control data that the caller of recvmsg(2) has given.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// getaddrinfo(3) and getnameinfo(3): the whole call on a thread of motet's own, with copies of its
-// arguments, so that an interrupted fiber can leave it.
+// getaddrinfo(3) and getnameinfo(3) are called on another thread, with copies of their arguments,
+// so that an interrupted fiber can abandon the call.
 #include <netdb.h>
 #include <sys/socket.h>
 
@@ -45,10 +45,10 @@ struct lookup_code {
 
 struct address_lookup : lookup_code {
   void operator()() noexcept {
-    addrinfo* found = nullptr;
+    addrinfo* first = nullptr;
     note(libc.getaddrinfo(text_of(host), text_of(service), hints.has_value() ? &*hints : nullptr,
-                          &found));
-    if (code == 0) list.reset(found);
+                          &first));
+    if (code == 0) list.reset(first);
   }
   std::optional<std::string> host;
   std::optional<std::string> service;

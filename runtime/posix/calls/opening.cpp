@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// open(2) of a FIFO waits for the other end: on a thread of motet's own. All else is opened in
-// place.
+// open(2) of a FIFO waits for the other end, so another thread makes the call. Other files are
+// opened in place.
 #include <fcntl.h>
 #include <sys/stat.h>
 

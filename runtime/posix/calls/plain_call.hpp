@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A call on a thread of motet's own, whose end makes a descriptor readable. It owns what it uses,
-// so that an interrupted fiber can leave it.
+// A call on another thread, whose end makes a descriptor readable. It owns what it uses, so that an
+// interrupted fiber can abandon it.
 #pragma once
 
 #include <signal.h>
