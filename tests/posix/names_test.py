@@ -1,5 +1,5 @@
-#!/ usr / bin / env python3
-#SPDX - License - Identifier : MIT
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """Fails when motet-posix does not define just the functions that docs/unmodified.md lists.
 
 usage: names_test.py PAGE LIBRARY | --self-test
@@ -10,7 +10,7 @@ import subprocess
 import sys
 
 HEADING = "## Functions"
-#Names with two underscores are glibc's other names for a function.
+# Names with two underscores are glibc's other names for a function.
 ALIAS = re.compile(r"^__(\w+?)(_chk|_2)?$")
 
 
@@ -18,14 +18,14 @@ def documented(page):
     """The functions in the first column of the table under HEADING."""
     table = page.partition(HEADING)[2].partition("\n## ")[0]
     rows = [line.split("|")[1] for line in table.splitlines() if line.startswith("|")]
-    return {name for row in rows for name in re.findall(r"`(\w+)`", row)
-}
+    return {name for row in rows for name in re.findall(r"`(\w+)`", row)}
+
 
 def defined(listing):
     """The C functions in an output of `nm -D -P --defined-only`."""
     symbols = [line.split()[:2] for line in listing.splitlines()]
-    return {name.split("@")[0] for name, kind in symbols if kind in "TW" and not name.startswith("_Z")
-}
+    return {name.split("@")[0] for name, kind in symbols if kind in "TW" and not name.startswith("_Z")}
+
 
 def problems(page, listing):
     names = documented(page)

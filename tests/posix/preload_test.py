@@ -1,26 +1,24 @@
-#!/ usr / bin / env python3
-#SPDX - License - Identifier : MIT
-""
-    "Preloads motet-posix into a program with fibers, and into programs without, also with their main function as a fiber.
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Preloads motet-posix into a program with fibers, and into programs without, also with their main function as a fiber.
 
-    usage : preload_test.py LIBRARY PROGRAM
-            ""
-            "
+usage: preload_test.py LIBRARY PROGRAM
+"""
 
-            import os import subprocess import sys
+import os
+import subprocess
+import sys
 
-                LIBRARY,
-    PROGRAM = sys.argv [1:]
-#Sockets, pipes, select(2), poll(2), sleeps, threads and child processes.
-              PYTHON =
-        ""
-        "
-    import os,
-    select, socket, subprocess, threading, time a,
-    b = socket.socketpair() threading.Timer(0.02, lambda : b.sendall(b "late"))
-            .start() print(select.select([a], [], [], 5)[0] == [a], a.recv(9))
-                a.settimeout(0.02) try
-    : a.recv(1)
+LIBRARY, PROGRAM = sys.argv[1:]
+# Sockets, pipes, select(2), poll(2), sleeps, threads and child processes.
+PYTHON = """
+import os, select, socket, subprocess, threading, time
+a, b = socket.socketpair()
+threading.Timer(0.02, lambda: b.sendall(b"late")).start()
+print(select.select([a], [], [], 5)[0] == [a], a.recv(9))
+a.settimeout(0.02)
+try:
+    a.recv(1)
 except TimeoutError as error:
     print(error)
 poll = select.poll()
@@ -36,7 +34,7 @@ if child == 0:
 print(os.read(reader, 99), os.waitpid(child, 0)[1])
 print(input())
 """
-#Programs without motet, and their input.
+# Programs without motet, and their input.
 OTHERS = [
     (["cat"], "one\ntwo\n"),
     (["sh", "-c", "sleep 0.01; echo $((6 * 7)) | tr 4 5; exit 3"], ""),
