@@ -19,6 +19,7 @@
 #include "base/disabled.hpp"
 #include "base/faults.hpp"
 #include "base/is_disk.hpp"
+#include "base/is_ready.hpp"
 #include "base/sigpipe.hpp"
 #include "base/system_calls.hpp"
 #include "base/verb_table.hpp"
@@ -29,16 +30,6 @@ namespace motet { inline namespace MOTET_ABI {
 namespace detail {
 
 namespace {
-
-/// A signal interrupts poll(2) also when it does not wait. Source: poll(2), EINTR.
-bool ready(int fd, short events) noexcept {
-  pollfd look{fd, events, 0};
-  int count = 0;
-  do {
-    count = sys::poll(&look, 1, 0);
-  } while (count < 0 && errno == EINTR);
-  return count > 0;
-}
 
 /// Whether a call bypasses the kernel's cache: then it waits for the disk in spite of RWF_NOWAIT.
 /// Source: open(2), O_DIRECT.
@@ -92,7 +83,7 @@ std::int32_t call_on_file(operation& op, const verb_row& row) noexcept {
   if (row.access == file_access::offset ? is_disk(op.fd) : on_disk(op.fd)) {
     return operation::would_block_thread;
   }
-  if (result != -EOPNOTSUPP || !ready(op.fd, row.readiness)) return -EAGAIN;
+  if (result != -EOPNOTSUPP || !is_ready(op.fd, row.readiness)) return -EAGAIN;
   return row.fills ? row.call(op, false) : write_what_fits(op, row);
 }
 
@@ -167,7 +158,7 @@ bool pipes_know_nowait() noexcept {
 }
 
 bool waits_in_vain(operation& op) noexcept {
-  if (!ready(op.fd, readiness_of(op))) {
+  if (!is_ready(op.fd, readiness_of(op))) {
     op.spurious_wakes = 0;
     return false;
   }

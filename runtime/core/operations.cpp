@@ -11,6 +11,7 @@
 #include "base/verb_table.hpp"
 #include "core/file_call.hpp"
 #include "core/thread_state.hpp"
+#include "core/time/park_until.hpp"
 #include "platform/offload/blocking_pool.hpp"
 #include "platform/valgrind.hpp"
 
@@ -123,18 +124,7 @@ std::int32_t operations::perform_until(operation& op, const char* description,
     thread_.yield_after_budget();
     return op.result;
   }
-  struct time_limit : timer {
-    wait_record* wait = nullptr;
-  } limit;
-  limit.wait = &request.wait;
-  limit.fiber = &thread_.running();
-  limit.due = due;
-  limit.fire = [](timer& alarm) noexcept {
-    alarm.fiber->home->resume(*static_cast<time_limit&>(alarm).wait, wake_reason::time);
-  };
-  thread_.time.arm(limit);
-  const wake_reason reason = thread_.park(request.wait);
-  thread_.time.disarm(limit);
+  const wake_reason reason = park_until(thread_, request.wait, due);
   if (!request.done) cancel_and_wait(request);
   const bool given_up = reason != wake_reason::handed || request.closed;
   if (!given_up || !means_cancelled(op.result)) return op.result;

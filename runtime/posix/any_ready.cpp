@@ -10,6 +10,7 @@
 #include <optional>
 
 #include "base/system_calls.hpp"
+#include "core/time/park_until.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
@@ -48,18 +49,7 @@ class few_waits {
   }
 
   std::int32_t await(clock::time_point due) noexcept {
-    struct time_limit : timer {
-      wait_record* wait = nullptr;
-    } limit;
-    limit.wait = &any_;
-    limit.fiber = &home_.running();
-    limit.due = due;
-    limit.fire = [](timer& alarm) noexcept {
-      alarm.fiber->home->resume(*static_cast<time_limit&>(alarm).wait, wake_reason::time);
-    };
-    if (due != no_limit) home_.time.arm(limit);
-    const wake_reason reason = home_.park(any_);
-    home_.time.disarm(limit);
+    const wake_reason reason = park_until(home_, any_, due);
     if (reason == wake_reason::time) return -ETIME;
     return reason == wake_reason::interrupted ? -ECANCELED : 0;
   }

@@ -14,6 +14,7 @@
 #include "base/is_disk.hpp"
 #include "base/system_calls.hpp"
 #include "cancellation/pending_throw.hpp"
+#include "core/time/park_until.hpp"
 #include "posix/refusals.hpp"
 #include "posix/sections.hpp"
 
@@ -84,28 +85,9 @@ std::int32_t await_ready(thread_state& home, int fd, short events, const char* c
 
 std::int32_t await_time(thread_state& home, clock::time_point due) noexcept {
   if (const int error = pending_error(home); error != 0) return -error;
-  struct alarm : timer {
-    wait_record wait{"sleep"};
-  } sleep;
-  sleep.fiber = &home.running();
-  sleep.due = due;
-  sleep.fire = [](timer& timer) noexcept {
-    timer.fiber->home->resume(static_cast<alarm&>(timer).wait, wake_reason::time);
-  };
-  home.time.arm(sleep);
-  const wake_reason reason = home.park(sleep.wait);
-  home.time.disarm(sleep);
+  wait_record wait("sleep");
+  const wake_reason reason = park_until(home, wait, due);
   return reason == wake_reason::time ? 0 : -interruption_error(home);
-}
-
-/// A signal interrupts poll(2) also when it does not wait.
-bool is_ready(int fd, short events) noexcept {
-  pollfd look{fd, events, 0};
-  int count = 0;
-  do {
-    count = sys::poll(&look, 1, 0);
-  } while (count < 0 && errno == EINTR);
-  return count > 0;
 }
 
 bool is_file(int fd) noexcept {

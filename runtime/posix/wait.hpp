@@ -12,6 +12,7 @@
 #include <ctime>
 #include <motet/base/clock.hpp>
 
+#include "base/is_ready.hpp"
 #include "core/thread_state.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
@@ -50,8 +51,6 @@ int pending_error(thread_state& home) noexcept;
 /// Returns: the error of a call that the fiber's pending interruption has ended.
 int interruption_error(thread_state& home) noexcept;
 
-/// Returns: whether poll(2) reports one of `events` now.
-bool is_ready(int fd, short events) noexcept;
 /// Whether a call of recv(2) or its like with these flags never waits.
 constexpr bool never_waits(int flags) noexcept {
   return (flags & (MSG_DONTWAIT | MSG_OOB | MSG_ERRQUEUE)) != 0;
