@@ -18,6 +18,11 @@ bool calls_are_plain(const thread_state& home) noexcept;
   return self() == nullptr;
 }
 
+/// Called before a wait, which is rare enough.
+/// Returns: whether the fiber cannot wait here after all: in a signal handler on a stack of its
+///          own, or in a child of vfork(2).
+bool must_not_switch(const thread_state& home) noexcept;
+
 /// A call of the C library.
 class fiber_call {
  public:
@@ -29,8 +34,10 @@ class fiber_call {
   fiber_call(const fiber_call&) = delete;
   fiber_call& operator=(const fiber_call&) = delete;
 
-  /// Whether the caller is a fiber that may wait.
+  /// Whether a fiber makes the call, unless its calls are the C library's.
   explicit operator bool() const noexcept { return home_ != nullptr; }
+  /// Whether that fiber can wait here. Asked only by calls that are likely to wait.
+  bool may_wait() const noexcept { return home_ != nullptr && !must_not_switch(*home_); }
   thread_state& home() const noexcept { return *home_; }
   /// Returns: `value`. A call that succeeds leaves errno as it was.
   template <typename T>
@@ -47,11 +54,6 @@ class fiber_call {
 /// Called after a transfer that did not wait: a fiber whose calls never wait must not starve the
 /// others. Calls on files do not switch, because libraries hold locks meanwhile.
 void let_others_run(thread_state& home, int fd) noexcept;
-
-/// Called before a wait, which is rare enough.
-/// Returns: whether the fiber cannot wait here after all: in a signal handler on a stack of its
-///          own, or in a child of vfork(2).
-bool must_not_switch(const thread_state& home) noexcept;
 
 /// While it lives, the thread's calls are the C library's, which holds a lock of its own.
 class c_library_section {

@@ -61,9 +61,8 @@ inline clock::time_point due_after(thread_state& home, const timespec* span) noe
 }
 
 /// Whether a call with this limit may wait, and is not one that the kernel refuses.
-inline bool may_wait(const timespec* span) noexcept {
-  return span == nullptr || (span->tv_sec >= 0 && span->tv_nsec >= 0 &&
-                             span->tv_nsec < 1'000'000'000 && (span->tv_sec | span->tv_nsec) != 0);
+inline bool limit_allows_wait(const timespec* span) noexcept {
+  return span == nullptr || (is_valid(*span) && (span->tv_sec | span->tv_nsec) != 0);
 }
 
 }}}  // namespace motet::MOTET_ABI::detail

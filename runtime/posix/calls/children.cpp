@@ -37,7 +37,7 @@ pid_t wait_for_child(thread_state& home, const fd& end, Attempt attempt) noexcep
 }
 
 bool waits_in_fiber(const fiber_call& call, int options) noexcept {
-  return call && (options & WNOHANG) == 0 && !must_not_switch(call.home());
+  return (options & WNOHANG) == 0 && call.may_wait();
 }
 
 /// Only an end is announced by a pidfd.

@@ -23,7 +23,6 @@ struct command_call {
 };
 
 int run_command(thread_state& home, const char* command) {
-  if (const int error = pending_error(home); error != 0) return fail(error);
   const auto ended =
       plain_call<command_call>::make(home, offload_pool::calls, command_call{command, 0, 0});
   if (ended == nullptr) return -1;
@@ -37,7 +36,7 @@ using namespace motet::detail;
 
 extern "C" int system(const char* command) {
   const fiber_call call;
-  if (!call || command == nullptr || must_not_switch(call.home())) return libc.system(command);
+  if (command == nullptr || !call.may_wait()) return libc.system(command);
   try {
     return call.result(run_command(call.home(), command));
   } catch (const std::bad_alloc&) {

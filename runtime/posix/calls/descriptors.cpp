@@ -15,7 +15,7 @@ namespace motet { inline namespace MOTET_ABI { namespace detail { namespace {
 
 /// Returns: false if another fiber is about to close the descriptor.
 bool end_calls_on(const fiber_call& call, int fd) noexcept {
-  if (!call || fd < 0 || must_not_switch(call.home())) return true;
+  if (fd < 0 || !call.may_wait()) return true;
   return call.home().calls.end_all_on(fd);
 }
 

@@ -29,10 +29,6 @@ int lock_in_fiber(thread_state& home, int fd, TryLock try_lock) noexcept {
   return result.value_or(-1);
 }
 
-bool waits_in_fiber(const fiber_call& call) noexcept {
-  return call && !must_not_switch(call.home());
-}
-
 /// Returns: the command that tries to get a lock instead of waiting for it; or `command`.
 constexpr int without_wait(int command) noexcept {
   if (command == F_SETLKW) return F_SETLK;
@@ -43,7 +39,7 @@ int control(int fd, int command, void* argument) noexcept {
   const int attempt = without_wait(command);
   if (attempt == command) return libc.fcntl64(fd, command, argument);
   const fiber_call call;
-  if (!waits_in_fiber(call)) return libc.fcntl64(fd, command, argument);
+  if (!call.may_wait()) return libc.fcntl64(fd, command, argument);
   return lock_in_fiber(call.home(), fd, [&] { return libc.fcntl64(fd, attempt, argument); });
 }
 
@@ -55,7 +51,7 @@ extern "C" {
 
 int flock(int fd, int operation) noexcept {
   const fiber_call call;
-  if ((operation & LOCK_NB) != 0 || !waits_in_fiber(call)) return libc.flock(fd, operation);
+  if ((operation & LOCK_NB) != 0 || !call.may_wait()) return libc.flock(fd, operation);
   return lock_in_fiber(call.home(), fd, [&] { return libc.flock(fd, operation | LOCK_NB); });
 }
 
@@ -69,7 +65,7 @@ int fcntl64(int fd, int command, ...) {
 
 int lockf64(int fd, int command, off64_t size) {
   const fiber_call call;
-  if (command != F_LOCK || !waits_in_fiber(call)) return libc.lockf64(fd, command, size);
+  if (command != F_LOCK || !call.may_wait()) return libc.lockf64(fd, command, size);
   return lock_in_fiber(call.home(), fd, [&] { return libc.lockf64(fd, F_TLOCK, size); });
 }
 

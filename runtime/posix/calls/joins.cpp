@@ -19,7 +19,7 @@ namespace motet { inline namespace MOTET_ABI { namespace detail { namespace {
 
 /// A thread that joins itself is the C library's business.
 bool waits_in_fiber(const fiber_call& call, pthread_t thread) noexcept {
-  return call && ::pthread_equal(thread, ::pthread_self()) == 0 && !must_not_switch(call.home());
+  return call.may_wait() && ::pthread_equal(thread, ::pthread_self()) == 0;
 }
 
 /// Returns: 0 or an error, as pthread_clockjoin_np(3); a thread that has just left its last

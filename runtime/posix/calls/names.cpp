@@ -16,7 +16,6 @@
 #include "posix/caller.hpp"
 #include "posix/calls/plain_call.hpp"
 #include "posix/functions.hpp"
-#include "posix/wait.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail { namespace {
 
@@ -73,10 +72,6 @@ struct name_lookup : lookup_code {
 /// Returns: its code; EAI_SYSTEM for an interruption, which stays pending.
 template <typename Lookup, typename Use>
 int look_up(thread_state& home, Lookup lookup, Use use) {
-  if (const int error = pending_error(home); error != 0) {
-    errno = error;
-    return EAI_SYSTEM;
-  }
   const auto ended = plain_call<Lookup>::make(home, offload_pool::names, std::move(lookup));
   if (ended == nullptr) return EAI_SYSTEM;
   Lookup& outcome = ended->call();
@@ -104,8 +99,7 @@ extern "C" {
 
 int getaddrinfo(const char* host, const char* service, const addrinfo* hints, addrinfo** list) {
   const fiber_call call;
-  if (!call || must_not_switch(call.home())) return libc.getaddrinfo(host, service, hints, list);
-  if (is_numeric(hints)) return libc.getaddrinfo(host, service, hints, list);
+  if (is_numeric(hints) || !call.may_wait()) return libc.getaddrinfo(host, service, hints, list);
   try {
     address_lookup lookup;
     lookup.host = copy_of(host);
@@ -124,7 +118,7 @@ int getnameinfo(const sockaddr* address, socklen_t length, char* host, socklen_t
   const bool is_usual = address != nullptr && length <= sizeof(sockaddr_storage);
   const bool is_quick = (host == nullptr || (flags & NI_NUMERICHOST) != 0) &&
                         (service == nullptr || (flags & NI_NUMERICSERV) != 0);
-  if (!call || !is_usual || is_quick || must_not_switch(call.home()))
+  if (!is_usual || is_quick || !call.may_wait())
     return libc.getnameinfo(address, length, host, host_size, service, service_size, flags);
   try {
     name_lookup lookup;

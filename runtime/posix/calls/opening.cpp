@@ -44,7 +44,6 @@ bool waits_for_other_end(int directory, const char* path, int flags) noexcept {
 }
 
 int open_fifo(thread_state& home, int directory, const char* path, int flags) {
-  if (const int error = pending_error(home); error != 0) return fail(error);
   fifo_call call;
   call.path = path;
   call.flags = flags & ~(O_CREAT | O_TRUNC);
@@ -60,8 +59,7 @@ int open_fifo(thread_state& home, int directory, const char* path, int flags) {
 
 int open_at(int directory, const char* path, int flags, mode_t mode) noexcept {
   const fiber_call call;
-  if (!call || path == nullptr || !waits_for_other_end(directory, path, flags) ||
-      must_not_switch(call.home()))
+  if (!call || path == nullptr || !waits_for_other_end(directory, path, flags) || !call.may_wait())
     return libc.openat64(directory, path, flags, mode);
   try {
     return call.result(open_fifo(call.home(), directory, path, flags));

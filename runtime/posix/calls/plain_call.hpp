@@ -28,6 +28,10 @@ class plain_call final : public blocking_call {
   ///          wait.
   /// Throws: std::bad_alloc.
   static std::shared_ptr<plain_call> make(thread_state& home, offload_pool pool, Call call) {
+    if (const int pending = pending_error(home); pending != 0) {
+      errno = pending;
+      return nullptr;
+    }
     auto shared = std::make_shared<plain_call>(std::move(call));
     shared->pool = pool;
     const std::int32_t error = shared->begin(shared);

@@ -71,7 +71,7 @@ int poll(pollfd* entries, nfds_t count, int milliseconds) {
 int ppoll(pollfd* entries, nfds_t count, const timespec* limit, const sigset_t* mask) {
   const fiber_call call;
   const auto block = [&] { return libc.ppoll(entries, count, limit, mask); };
-  if (!call || !may_wait(limit)) return block();
+  if (!call || !limit_allows_wait(limit)) return block();
   return wait_by_poll(call.home(), entries, count, due_after(call.home(), limit), mask, block);
 }
 
@@ -93,7 +93,7 @@ int epoll_pwait2(int epoll, epoll_event* events, int most, const timespec* limit
                  const sigset_t* mask) {
   const fiber_call call;
   const auto block = [&] { return libc.epoll_pwait2(epoll, events, most, limit, mask); };
-  if (!call || !may_wait(limit)) return block();
+  if (!call || !limit_allows_wait(limit)) return block();
   return wait_by_epoll(call.home(), epoll, events, most, due_after(call.home(), limit), mask,
                        block);
 }

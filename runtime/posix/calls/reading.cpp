@@ -26,7 +26,7 @@ ssize_t read_and_block(int fd, vector_span vectors) noexcept {
   return libc.readv(fd, vectors.data(), static_cast<int>(vectors.size()));
 }
 
-/// Of a file RWF_NOWAIT returns what is in memory, the C library all there is.
+/// RWF_NOWAIT reads only the cached part of a file; the C library reads the rest.
 ssize_t read_rest(int fd, unmoved& rest, ssize_t total) noexcept {
   while (!rest.empty()) {
     const ssize_t size = read_and_block(fd, rest.next());

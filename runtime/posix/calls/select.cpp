@@ -124,7 +124,7 @@ int pselect(int count, fd_set* read, fd_set* write, fd_set* except, const timesp
             const sigset_t* mask) {
   const fiber_call call;
   const auto block = [&] { return libc.pselect(count, read, write, except, limit, mask); };
-  if (!call || !is_usual(count) || !may_wait(limit)) return block();
+  if (!call || !is_usual(count) || !limit_allows_wait(limit)) return block();
   return select_in_fiber(call.home(), count, {read, write, except}, due_after(call.home(), limit),
                          mask, block);
 }

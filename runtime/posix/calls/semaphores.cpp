@@ -30,10 +30,6 @@ int wait_in_fiber(thread_state& home, sem_t* semaphore, clock::time_point due) n
   return call_with_pauses(home, attempt, due).value_or(-1);
 }
 
-bool waits_in_fiber(const fiber_call& call) noexcept {
-  return call && !must_not_switch(call.home());
-}
-
 }}}}  // namespace motet::MOTET_ABI::detail
 
 using namespace motet::detail;
@@ -42,14 +38,14 @@ extern "C" {
 
 int sem_wait(sem_t* semaphore) {
   const fiber_call call;
-  if (!waits_in_fiber(call)) return libc.sem_wait(semaphore);
+  if (!call.may_wait()) return libc.sem_wait(semaphore);
   return call.result(wait_in_fiber(call.home(), semaphore, no_limit));
 }
 
 int sem_clockwait(sem_t* semaphore, clockid_t id, const timespec* limit) {
   const fiber_call call;
   const bool is_usual = is_valid(*limit) && (id == CLOCK_REALTIME || id == CLOCK_MONOTONIC);
-  if (!is_usual || !waits_in_fiber(call)) return libc.sem_clockwait(semaphore, id, limit);
+  if (!is_usual || !call.may_wait()) return libc.sem_clockwait(semaphore, id, limit);
   return call.result(wait_in_fiber(call.home(), semaphore, due_at(call.home(), id, *limit)));
 }
 

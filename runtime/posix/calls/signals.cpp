@@ -30,7 +30,7 @@ int take_signal(thread_state& home, const sigset_t& set, siginfo_t* info,
 }
 
 bool waits_in_fiber(const fiber_call& call, const sigset_t* set) noexcept {
-  return call && set != nullptr && !must_not_switch(call.home());
+  return set != nullptr && call.may_wait();
 }
 
 }}}}  // namespace motet::MOTET_ABI::detail
@@ -41,7 +41,8 @@ extern "C" {
 
 int sigtimedwait(const sigset_t* set, siginfo_t* info, const timespec* limit) {
   const fiber_call call;
-  if (!waits_in_fiber(call, set) || !may_wait(limit)) return libc.sigtimedwait(set, info, limit);
+  if (!waits_in_fiber(call, set) || !limit_allows_wait(limit))
+    return libc.sigtimedwait(set, info, limit);
   return take_signal(call.home(), *set, info, due_after(call.home(), limit));
 }
 

@@ -51,7 +51,7 @@ bool is_clock_of_time(clockid_t id) noexcept {
 }
 
 bool sleeps_in_fiber(const fiber_call& call, const timespec* span) noexcept {
-  return call && span != nullptr && is_valid(*span) && !must_not_switch(call.home());
+  return span != nullptr && is_valid(*span) && call.may_wait();
 }
 
 }}}}  // namespace motet::MOTET_ABI::detail

@@ -66,7 +66,7 @@ int accept_in_fiber(thread_state& home, int fd, sockaddr* address, socklen_t* le
 
 /// A datagram socket's connect() does not wait, and must not be refused by an interruption.
 bool connects_in_fiber(const fiber_call& call, int fd) noexcept {
-  if (!call || is_nonblocking(fd) || must_not_switch(call.home())) return false;
+  if (!call || is_nonblocking(fd) || !call.may_wait()) return false;
   const int type = socket_option(fd, SO_TYPE);
   return type == SOCK_STREAM || type == SOCK_SEQPACKET;
 }
@@ -86,7 +86,7 @@ int connect(int fd, const sockaddr* address, socklen_t length) {
 int accept4(int fd, sockaddr* address, socklen_t* length, int flags) {
   const fiber_call call;
   const bool is_usual = (flags & ~(SOCK_CLOEXEC | SOCK_NONBLOCK)) == 0;
-  if (!call || !is_usual || is_nonblocking(fd) || must_not_switch(call.home()))
+  if (!call || !is_usual || is_nonblocking(fd) || !call.may_wait())
     return libc.accept4(fd, address, length, flags);
   return call.result(accept_in_fiber(call.home(), fd, address, length, flags));
 }
