@@ -38,8 +38,9 @@ clock::time_point time_limit_of_terminal(thread_state& home, int fd) noexcept {
 }  // namespace
 
 int interruption_error(thread_state& home) noexcept {
-  const control_block& fiber = home.running();
-  return is_time_limit(effective_interruption_of(fiber)) ? deadline_error() : ECANCELED;
+  const effective_interruption cause = effective_interruption_of(home.running());
+  if (cause.kind == interruption_kind::scope) cause.source->ended_call = true;
+  return is_time_limit(cause) ? deadline_error() : ECANCELED;
 }
 
 int pending_error(thread_state& home) noexcept {

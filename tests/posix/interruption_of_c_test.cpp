@@ -16,6 +16,7 @@
 #include <motet/motet.hpp>
 #include <motet/posix.hpp>
 #include <stdexcept>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -93,6 +94,78 @@ TEST_CASE("motet-posix: a time limit ends a call with ECANCELED, and is thrown a
       CHECK(error == ECANCELED);
     });
   }
+}
+
+TEST_CASE("with_timeout() and with_deadline() report that the time limit ended a call of C code") {
+  for (const waiting_call& entry : calls) {
+    CAPTURE(entry.name);
+    run([&] {
+      const sockets ends;
+      const auto wait = [&] { return entry.call(ends.first.get()); };
+      CHECK_THROWS_AS(with_timeout(10ms, wait), timed_out);
+      CHECK_THROWS_AS(with_timeout(10ms, [&] { wait(); }), timed_out);
+      CHECK_THROWS_AS(with_deadline(clock::now(), [&](deadline&) { wait(); }), timed_out);
+      int changed = 0;
+      CHECK_THROWS_AS(with_timeout(10ms,
+                                   [&]() -> int& {
+                                     wait();
+                                     return changed;
+                                   }),
+                      timed_out);
+    });
+  }
+}
+
+TEST_CASE("move_on_after() and the other scopes report that they ended a call of C code") {
+  run([&] {
+    const sockets ends;
+    const auto wait = [&] { return calls.front().call(ends.first.get()); };
+    CHECK(!move_on_after(5ms, wait).has_value());
+    CHECK(!move_on_after(5ms, [&] { wait(); }));
+    CHECK(move_on_after(5ms, wait, 7) == 7);
+    const auto stopper = [&](auto stop) {
+      return spin([stop] {
+        sleep_for(5ms);
+        stop();
+      });
+    };
+    std::stop_source source;
+    fiber<void> requester = stopper([&] { source.request_stop(); });
+    CHECK(!move_on_when_stopped(source.get_token(), wait).has_value());
+    cancel_scope scope;
+    fiber<void> canceller = stopper([&] { scope.cancel(); });
+    CHECK(!scope.call([&] { wait(); }));
+  });
+}
+
+TEST_CASE("with_timeout() reports only the calls of C code that its own limit ended") {
+  run([&] {
+    const sockets ends;
+    const auto wait = [&] { return calls.front().call(ends.first.get()); };
+    bool inner_returned = false;
+    CHECK_THROWS_AS(with_timeout(5ms,
+                                 [&] {
+                                   CHECK(with_timeout(10s, wait) == -1);
+                                   inner_returned = true;
+                                 }),
+                    timed_out);
+    CHECK(inner_returned);
+    CHECK(with_timeout(10s, [&] { return move_on_after(5ms, wait).has_value(); }) == false);
+    const auto text = [&] {
+      wait();
+      return std::string(100, 'x');
+    };
+    CHECK_THROWS_AS(with_timeout(5ms, text), timed_out);
+    CHECK(with_timeout(10s, [] { return std::string(100, 'x'); }).size() == 100);
+    CHECK_THROWS_AS(with_timeout(5ms,
+                                 [&] {
+                                   wait();
+                                   throw std::runtime_error("the library's own error");
+                                 }),
+                    std::runtime_error);
+    // A call that need not wait is not ended, so a late result counts.
+    CHECK(with_deadline(clock::now() - 1s, [&] { return ::write(ends.first.get(), "x", 1); }) == 1);
+  });
 }
 
 TEST_CASE("posix::deadline_as names the error of a time limit, but not of a cancellation") {

@@ -121,12 +121,22 @@ class deadline {
     }
   }
 
-  /// Returns: what `f` returns.
-  /// Throws: timed_out in place of the `cancelled` of this limit.
+  /// Returns: what `f` returns. A result that cannot be moved counts in any case.
+  /// Throws: timed_out in place of the `cancelled` of this limit, or if the limit has made a call
+  ///         of the C library fail in `f`.
   template <typename F>
-  decltype(auto) call_in_time(F& f, call_site site) {
+  auto call_in_time(F& f, call_site site) -> decltype(this->call(f)) {
+    using result_type = decltype(this->call(f));
     try {
-      return call(f);
+      if constexpr (std::is_void_v<result_type>) {
+        call(f);
+        if (!scope_.ended_call) return;
+      } else if constexpr (std::is_move_constructible_v<result_type>) {
+        result_type result = call(f);
+        if (!scope_.ended_call) return static_cast<result_type&&>(result);
+      } else {
+        return call(f);
+      }
     } catch (const cancelled& e) {
       if (!caused(e)) throw;
     }
@@ -170,7 +180,8 @@ decltype(auto) with_deadline(clock::time_point end, F&& f, call_site site) {
 
 namespace detail {
 
-/// Calls `f` inside the scope `limit`, and returns without a value if that scope has ended it.
+/// Calls `f` inside the scope `limit`, and returns without a value if that scope has ended it, or
+/// has made a call of the C library fail in it.
 template <typename Scope, typename F>
 auto unless_ended(const Scope& limit, F&& f) {
   using result_type = std::invoke_result_t<F>;
@@ -178,9 +189,11 @@ auto unless_ended(const Scope& limit, F&& f) {
   try {
     if constexpr (std::is_void_v<result_type>) {
       f();
-      return true;
+      return !limit.ended_call;
     } else {
-      return std::optional<result_type>(f());
+      std::optional<result_type> result(f());
+      if (limit.ended_call) result.reset();
+      return result;
     }
   } catch (const cancelled& e) {
     if (!limit.caused(e)) throw;

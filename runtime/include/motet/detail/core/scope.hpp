@@ -79,7 +79,8 @@ class scope : public scope_entry {
   const atomic<bool>* asked_remotely;  // if given, set by another thread that wants it to end
   const cancel_reason* given_reason;   // if not null, the reason, once the scope has ended
   bool ended = false;
-  scope_timer alarm;  // its deadline; once it has ended, the end of a handler's grace
+  bool ended_call = false;  // it has made a call of the C library fail, which threw nothing
+  scope_timer alarm;        // its deadline; once it has ended, the end of a handler's grace
 };
 
 /// A scope that a deadline ends.
