@@ -191,9 +191,9 @@ auto unless_ended(const Scope& limit, F&& f) {
       f();
       return !limit.ended_call;
     } else {
-      std::optional<result_type> result(f());
-      if (limit.ended_call) result.reset();
-      return result;
+      result_type result = f();
+      if (limit.ended_call) return std::optional<result_type>();
+      return std::optional<result_type>(std::move(result));
     }
   } catch (const cancelled& e) {
     if (!limit.caused(e)) throw;
