@@ -68,7 +68,7 @@ void on_signal_of_set(int signal) noexcept {
 void forget_all() noexcept {
   for (std::size_t signal = 1; signal < most_signals; ++signal) {
     if (receivers[signal].exchange(nullptr) == nullptr) continue;
-    ::sigaction(static_cast<int>(signal), &previous[signal], nullptr);
+    detail::sys::sigaction(static_cast<int>(signal), &previous[signal], nullptr);
   }
   handlers_at_work = 0;
 }
@@ -138,7 +138,7 @@ struct signal_set::state {
     action.sa_handler = &on_signal_of_set;
     action.sa_flags = SA_RESTART | SA_ONSTACK;
     slot = &receiver;
-    if (::sigaction(signal, &action, &previous[static_cast<std::size_t>(signal)]) != 0) {
+    if (detail::sys::sigaction(signal, &action, &previous[static_cast<std::size_t>(signal)]) != 0) {
       const int error = errno;
       slot = nullptr;
       detail::throw_errno(error, "sigaction");
@@ -147,7 +147,7 @@ struct signal_set::state {
   }
 
   static void give_back(int signal) noexcept {
-    ::sigaction(signal, &previous[static_cast<std::size_t>(signal)], nullptr);
+    detail::sys::sigaction(signal, &previous[static_cast<std::size_t>(signal)], nullptr);
     receivers[static_cast<std::size_t>(signal)] = nullptr;
   }
 

@@ -11,6 +11,7 @@
 
 #include "base/system_calls.hpp"
 #include "core/time/park_until.hpp"
+#include "posix/signal_watch.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
@@ -49,8 +50,9 @@ class few_waits {
   }
 
   std::int32_t await(clock::time_point due) noexcept {
+    const signal_watch watch(on_signal::fail, any_);
     const wake_reason reason = park_until(home_, any_, due);
-    if (reason == wake_reason::time) return -ETIME;
+    if (reason == wake_reason::time) return watch.ended() ? -EINTR : -ETIME;
     return reason == wake_reason::interrupted ? -ECANCELED : 0;
   }
 
@@ -129,7 +131,8 @@ std::int32_t await_one_of_many(thread_state& home, std::span<const pollfd> entri
   if (all < 0) return 0;
   const bool complete = std::all_of(entries.begin(), entries.end(),
                                     [&](const pollfd& entry) { return add(all, entries, entry); });
-  const std::int32_t result = complete ? await_ready(home, all, POLLIN, "poll", due) : 0;
+  const std::int32_t result =
+      complete ? await_ready(home, all, POLLIN, "poll", on_signal::fail, due) : 0;
   sys::close(all);
   return result;
 }

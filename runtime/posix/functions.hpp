@@ -90,7 +90,10 @@
   X(system)                      \
   X(openat64)                    \
   X(sigtimedwait)                \
-  X(sigwait)
+  X(sigwait)                     \
+  X(pause)                       \
+  X(sigsuspend)                  \
+  X(sigaction)
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 

@@ -30,7 +30,10 @@ int look_until_ready(thread_state& home, clock::time_point due, Look look, Await
   for (unsigned vain = 0; count == 0; ++vain) {
     if (due != no_limit && home.time.now() >= due) return 0;
     std::int32_t result = 0;
-    if (vain >= 2) result = await_time(home, std::min(due, home.time.after(pauses.next_pause())));
+    if (vain >= 2) {
+      const clock::time_point next = home.time.after(pauses.next_pause());
+      result = await_time(home, std::min(due, next), on_signal::fail);
+    }
     if (result == 0) result = await(due);
     if (result < 0 && result != -ETIME) return fail(-result);
     count = look();

@@ -12,16 +12,16 @@
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 /// Calls `attempt()`, with pauses of 1 to 32 ms in between, until it returns a value; at `due` it
-/// is called without a pause. Returns: that value; or nothing, with errno, if an interruption has
-/// ended a pause.
+/// is called without a pause. Returns: that value; or nothing, with errno, if an interruption or a
+/// signal has ended a pause.
 template <typename Attempt>
-auto call_with_pauses(thread_state& home, Attempt attempt,
+auto call_with_pauses(thread_state& home, on_signal effect, Attempt attempt,
                       clock::time_point due = no_limit) noexcept -> decltype(attempt()) {
   vain_waits pauses;
   for (;;) {
     if (const auto result = attempt(); result.has_value()) return result;
     const clock::time_point next = std::min(due, home.time.after(pauses.next_pause()));
-    const std::int32_t error = await_time(home, next);
+    const std::int32_t error = await_time(home, next, effect);
     if (error != 0) {
       errno = -error;
       return std::nullopt;

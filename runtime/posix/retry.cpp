@@ -28,7 +28,7 @@ call_waits::verdict call_waits::pause() noexcept {
   }
   const clock::time_point next = home_.time.after(pauses_.next_pause());
   expired_ = due_ <= next;
-  const std::int32_t error = await_time(home_, std::min(due_, next));
+  const std::int32_t error = await_time(home_, std::min(due_, next), effect());
   if (error == 0 && !use_.closed && !expired_) return verdict::retry;
   errno = use_.closed ? EBADF : error != 0 ? -error : EAGAIN;
   return verdict::failed;
@@ -39,12 +39,12 @@ call_waits::verdict call_waits::pause() noexcept {
 std::int32_t call_waits::await_ready_again() noexcept {
   if (++vain_ > 2) {
     const clock::time_point pause = home_.time.after(pauses_.next_pause());
-    if (const std::int32_t error = await_time(home_, std::min(due_, pause)); error != 0)
-      return error;
+    const std::int32_t error = await_time(home_, std::min(due_, pause), effect());
+    if (error != 0) return error;
   }
   if (use_.closed) return -EBADF;
   if (due_ != no_limit && home_.time.now() >= due_) return -ETIME;
-  return await_ready(home_, fd(), events_, call_, due_);
+  return await_ready(home_, fd(), events_, call_, effect(), due_);
 }
 
 call_waits::verdict call_waits::await() noexcept {

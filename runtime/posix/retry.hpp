@@ -11,6 +11,7 @@
 
 #include "core/in_flight.hpp"
 #include "io/exact_io.hpp"
+#include "posix/signal_watch.hpp"
 #include "posix/wait.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
@@ -45,6 +46,7 @@ class call_waits {
 
  private:
   verdict begin() noexcept;
+  on_signal effect() const noexcept { return effect_with(due_); }
   std::int32_t await_ready_again() noexcept;
 
   thread_state& home_;

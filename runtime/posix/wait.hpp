@@ -14,6 +14,7 @@
 
 #include "base/is_ready.hpp"
 #include "core/thread_state.hpp"
+#include "posix/signal_watch.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
@@ -24,25 +25,30 @@ inline constexpr clock::time_point no_limit = clock::time_point::max();
 /// Source: socket(7).
 clock::time_point time_limit_of(thread_state& home, int fd, int option) noexcept;
 
+/// Returns: what a handler does to a call on a socket. One with a time limit is not restarted.
+constexpr on_signal effect_with(clock::time_point due) noexcept {
+  return due == no_limit ? on_signal::restart : on_signal::fail;
+}
+
 /// Performs an operation, but fails instead of waiting while an interruption is pending, which
 /// stays so.
-/// Returns: its result; -ETIME if `due` has passed; for an interruption, before anything happened,
-///          minus its error: ECANCELED or that of posix::deadline_as.
-std::int32_t perform(thread_state& home, operation& op, const char* call,
+/// Returns: its result; -ETIME if `due` has passed; -EINTR; for an interruption, before anything
+///          happened, minus its error: ECANCELED or that of posix::deadline_as.
+std::int32_t perform(thread_state& home, operation& op, const char* call, on_signal effect,
                      clock::time_point due = no_limit) noexcept;
 
 /// The same for an operation that will hardly wait: it begins though an interruption is pending.
-std::int32_t perform_ready(thread_state& home, operation& op, const char* call,
+std::int32_t perform_ready(thread_state& home, operation& op, const char* call, on_signal effect,
                            clock::time_point due = no_limit) noexcept;
 
 /// Waits until poll(2) would report one of `events`.
 /// Returns: 0, or as perform().
 std::int32_t await_ready(thread_state& home, int fd, short events, const char* call,
-                         clock::time_point due = no_limit) noexcept;
+                         on_signal effect, clock::time_point due = no_limit) noexcept;
 
 /// Waits until the instant.
-/// Returns: 0, or minus the error of an interruption.
-std::int32_t await_time(thread_state& home, clock::time_point due) noexcept;
+/// Returns: 0, -EINTR, or minus the error of an interruption.
+std::int32_t await_time(thread_state& home, clock::time_point due, on_signal effect) noexcept;
 
 /// Returns: the error of a call that must not wait because an interruption is pending, once every
 ///          runnable fiber has had its turn; 0 if none is.

@@ -30,10 +30,10 @@ template <typename Attempt>
 pid_t wait_for_child(thread_state& home, const fd& end, Attempt attempt) noexcept {
   if (const std::optional<pid_t> result = attempt()) return *result;
   if (end) {
-    const std::int32_t error = await_ready(home, end.get(), POLLIN, "waitpid");
+    const std::int32_t error = await_ready(home, end.get(), POLLIN, "waitpid", on_signal::restart);
     if (error != 0) return fail(-error);
   }
-  return call_with_pauses(home, attempt).value_or(-1);
+  return call_with_pauses(home, on_signal::restart, attempt).value_or(-1);
 }
 
 bool waits_in_fiber(const fiber_call& call, int options) noexcept {

@@ -23,8 +23,8 @@ struct command_call {
 };
 
 int run_command(thread_state& home, const char* command) {
-  const auto ended =
-      plain_call<command_call>::make(home, offload_pool::calls, command_call{command, 0, 0});
+  const auto ended = plain_call<command_call>::make(home, offload_pool::calls, on_signal::go_on,
+                                                    command_call{command, 0, 0});
   if (ended == nullptr) return -1;
   const command_call& outcome = ended->call();
   return outcome.status < 0 ? fail(outcome.error) : outcome.status;

@@ -19,12 +19,13 @@ template <typename TryLock>
 int lock_in_fiber(thread_state& home, int fd, TryLock try_lock) noexcept {
   descriptor_use use(fd);
   home.calls.note_use(use);
-  const std::optional<int> result = call_with_pauses(home, [&]() -> std::optional<int> {
-    if (use.closed) return fail(EBADF);
-    const int locked = try_lock();
-    const bool is_held = locked < 0 && (errno == EAGAIN || errno == EACCES);
-    return is_held ? std::nullopt : std::optional(locked);
-  });
+  const std::optional<int> result =
+      call_with_pauses(home, on_signal::restart, [&]() -> std::optional<int> {
+        if (use.closed) return fail(EBADF);
+        const int locked = try_lock();
+        const bool is_held = locked < 0 && (errno == EAGAIN || errno == EACCES);
+        return is_held ? std::nullopt : std::optional(locked);
+      });
   use.unlink();
   return result.value_or(-1);
 }

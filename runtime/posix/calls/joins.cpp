@@ -37,7 +37,7 @@ int join_in_fiber(thread_state& home, pthread_t thread, void** result,
     if (const std::optional<int> error = attempt()) return *error;
     home.snooze();
   }
-  return call_with_pauses(home, attempt, due).value_or(EINVAL);
+  return call_with_pauses(home, on_signal::go_on, attempt, due).value_or(EINVAL);
 }
 
 }}}}  // namespace motet::MOTET_ABI::detail

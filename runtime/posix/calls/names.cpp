@@ -72,7 +72,8 @@ struct name_lookup : lookup_code {
 /// Returns: its code; EAI_SYSTEM for an interruption, which stays pending.
 template <typename Lookup, typename Use>
 int look_up(thread_state& home, Lookup lookup, Use use) {
-  const auto ended = plain_call<Lookup>::make(home, offload_pool::names, std::move(lookup));
+  const auto ended =
+      plain_call<Lookup>::make(home, offload_pool::names, on_signal::go_on, std::move(lookup));
   if (ended == nullptr) return EAI_SYSTEM;
   Lookup& outcome = ended->call();
   errno = outcome.error;

@@ -51,7 +51,8 @@ int open_fifo(thread_state& home, int directory, const char* path, int flags) {
     call.directory = fd(sys::fcntl(directory, F_DUPFD_CLOEXEC, 0));
     if (!call.directory) return -1;
   }
-  const auto ended = plain_call<fifo_call>::make(home, offload_pool::calls, std::move(call));
+  const auto ended =
+      plain_call<fifo_call>::make(home, offload_pool::calls, on_signal::restart, std::move(call));
   if (ended == nullptr) return -1;
   fifo_call& outcome = ended->call();
   return outcome.opened ? outcome.opened.release() : fail(outcome.error);

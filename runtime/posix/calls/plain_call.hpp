@@ -27,7 +27,8 @@ class plain_call final : public blocking_call {
   /// Returns: the call; null, with errno, if it could not be made, or an interruption has ended the
   ///          wait.
   /// Throws: std::bad_alloc.
-  static std::shared_ptr<plain_call> make(thread_state& home, offload_pool pool, Call call) {
+  static std::shared_ptr<plain_call> make(thread_state& home, offload_pool pool, on_signal effect,
+                                          Call call) {
     if (const int pending = pending_error(home); pending != 0) {
       errno = pending;
       return nullptr;
@@ -35,7 +36,7 @@ class plain_call final : public blocking_call {
     auto shared = std::make_shared<plain_call>(std::move(call));
     shared->pool = pool;
     const std::int32_t error = shared->begin(shared);
-    const std::int32_t result = error != 0 ? error : shared->await_end(home);
+    const std::int32_t result = error != 0 ? error : shared->await_end(home, effect);
     if (result == 0) return shared;
     errno = -result;
     return nullptr;
@@ -56,8 +57,8 @@ class plain_call final : public blocking_call {
     return -error;
   }
 
-  std::int32_t await_end(thread_state& home) noexcept {
-    const std::int32_t error = await_ready(home, ended_.get(), POLLIN, "end of a call");
+  std::int32_t await_end(thread_state& home, on_signal effect) noexcept {
+    const std::int32_t error = await_ready(home, ended_.get(), POLLIN, "end of a call", effect);
     if (error == 0) return 0;
     if (blocking_pool::withdraw(*this)) {
       running_ = nullptr;

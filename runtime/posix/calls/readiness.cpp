@@ -30,7 +30,7 @@ template <typename Block>
 int wait_by_epoll(thread_state& home, int epoll, epoll_event* events, int most,
                   clock::time_point due, const sigset_t* mask, Block block) noexcept {
   const auto await = [&](clock::time_point limit) {
-    return await_ready(home, epoll, POLLIN, "epoll_wait", limit);
+    return await_ready(home, epoll, POLLIN, "epoll_wait", on_signal::fail, limit);
   };
   const auto look = [&] { return libc.epoll_wait(epoll, events, most, 0); };
   if (mask == nullptr) return look_until_ready(home, due, look, await, block);

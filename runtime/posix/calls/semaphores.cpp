@@ -27,7 +27,7 @@ int wait_in_fiber(thread_state& home, sem_t* semaphore, clock::time_point due) n
     home.snooze();
     if (const std::optional<int> result = attempt()) return *result;
   }
-  return call_with_pauses(home, attempt, due).value_or(-1);
+  return call_with_pauses(home, on_signal::restart, attempt, due).value_or(-1);
 }
 
 }}}}  // namespace motet::MOTET_ABI::detail

@@ -15,14 +15,14 @@
 
 namespace motet { inline namespace MOTET_ABI { namespace detail { namespace {
 
-/// Returns: 0, or the error of an interruption; then sets `rest`, unless it is null.
+/// Returns: 0, EINTR, or the error of an interruption; then sets `rest`, unless it is null.
 int sleep_for(thread_state& home, clock::duration span, timespec* rest) noexcept {
   if (span <= clock::duration(0)) {
     home.snooze();
     return 0;
   }
   const clock::time_point due = home.time.after(span);
-  const std::int32_t result = await_time(home, due);
+  const std::int32_t result = await_time(home, due, on_signal::fail);
   if (result == 0) return 0;
   if (rest != nullptr) *rest = span_until(home, due);
   return -result;
@@ -78,7 +78,8 @@ int clock_nanosleep(clockid_t id, int flags, const timespec* span, timespec* res
 int thrd_sleep(const timespec* span, timespec* rest) {
   const fiber_call call;
   if (!sleeps_in_fiber(call, span)) return libc.thrd_sleep(span, rest);
-  return sleep_for(call.home(), span_of(*span), rest) == 0 ? 0 : -2;  // -1 means a signal
+  const int error = sleep_for(call.home(), span_of(*span), rest);
+  return error == 0 ? 0 : error == EINTR ? -1 : -2;
 }
 
 unsigned sleep(unsigned seconds) {
@@ -86,8 +87,10 @@ unsigned sleep(unsigned seconds) {
   const timespec span{static_cast<std::time_t>(seconds), 0};
   if (!sleeps_in_fiber(call, &span)) return libc.sleep(seconds);
   timespec rest{};
-  if (sleep_for(call.home(), span_of(span), &rest) == EBADF) return 0;  // the caller retries
-  return static_cast<unsigned>(rest.tv_sec + (rest.tv_nsec > 0 ? 1 : 0));
+  const int error = sleep_for(call.home(), span_of(span), &rest);
+  if (error == EBADF) return 0;  // the caller retries
+  const bool rounds_up = error != EINTR && rest.tv_nsec > 0;  // an interrupted sleep is never over
+  return static_cast<unsigned>(rest.tv_sec + (rounds_up ? 1 : 0));
 }
 
 int usleep(useconds_t microseconds) {

@@ -18,8 +18,9 @@ int finish(std::int32_t result, int error_of_limit) noexcept {
 }
 
 /// Of an attempt that an earlier call has left behind.
-std::int32_t await_attempt(thread_state& home, int fd, clock::time_point due) noexcept {
-  const std::int32_t result = await_ready(home, fd, POLLOUT, "connect", due);
+std::int32_t await_attempt(thread_state& home, int fd, on_signal effect,
+                           clock::time_point due) noexcept {
+  const std::int32_t result = await_ready(home, fd, POLLOUT, "connect", effect, due);
   if (result == -ETIME) return -EALREADY;
   return result < 0 ? result : -socket_option(fd, SO_ERROR);
 }
@@ -43,8 +44,9 @@ int connect_in_fiber(thread_state& home, int fd, const sockaddr* address,
   op.length = length;
   const bool is_unix = socket_option(fd, SO_DOMAIN) == AF_UNIX;
   const clock::time_point due = time_limit_of(home, fd, SO_SNDTIMEO);
-  std::int32_t result = perform(home, op, "connect", due);
-  if (result == -EALREADY) result = await_attempt(home, fd, due);
+  const on_signal effect = effect_with(due);
+  std::int32_t result = perform(home, op, "connect", effect, due);
+  if (result == -EALREADY) result = await_attempt(home, fd, effect, due);
   if (result < 0 && !is_unix && means_failed_attempt(-result)) {
     const sockaddr none{AF_UNSPEC, {}};
     sys::connect(fd, &none, sizeof none);
@@ -60,8 +62,10 @@ int accept_in_fiber(thread_state& home, int fd, sockaddr* address, socklen_t* le
   op.flags = flags;
   op.address = address;
   op.address_length = length;
-  if (is_ready(fd, POLLIN)) return finish(perform_ready(home, op, "accept"), EAGAIN);
-  return finish(perform(home, op, "accept", time_limit_of(home, fd, SO_RCVTIMEO)), EAGAIN);
+  if (is_ready(fd, POLLIN))
+    return finish(perform_ready(home, op, "accept", on_signal::restart), EAGAIN);
+  const clock::time_point due = time_limit_of(home, fd, SO_RCVTIMEO);
+  return finish(perform(home, op, "accept", effect_with(due), due), EAGAIN);
 }
 
 /// A datagram socket's connect() does not wait, and must not be refused by an interruption.

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: MIT
+// sigaction(2), signal(2) and their relatives.
+#include "posix/handlers.hpp"
+
+#include <signal.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstdint>
+
+
+namespace motet { inline namespace MOTET_ABI { namespace detail { namespace {
+
+using handler = void (*)(int);
+
+/// Those for which siginterrupt(3) has been called: signal(2) installs handlers without SA_RESTART.
+std::atomic<std::uint64_t> interrupting{0};
+
+bool is_signal(int number) noexcept {
+  return number > 0 && number < NSIG;
+}
+
+std::uint64_t bit_of(int number) noexcept {
+  return std::uint64_t{1} << (number - 1);
+}
+
+/// Returns: the handler before; SIG_ERR with errno.
+handler replace_handler(int number, handler new_handler, const sigset_t& mask, int flags) noexcept {
+  if (new_handler == SIG_ERR || !is_signal(number)) {
+    errno = EINVAL;
+    return SIG_ERR;
+  }
+  struct sigaction action{};
+  struct sigaction previous{};
+  action.sa_handler = new_handler;
+  action.sa_mask = mask;
+  action.sa_flags = flags;
+  return install_handler(number, &action, &previous) < 0 ? SIG_ERR : previous.sa_handler;
+}
+
+}}}}  // namespace motet::MOTET_ABI::detail
+
+using namespace motet::detail;
+
+extern "C" {
+
+int sigaction(int number, const struct sigaction* action, struct sigaction* previous) noexcept {
+  return install_handler(number, action, previous);
+}
+
+/// Source: signal(2), "Portability": of BSD.
+sighandler_t signal(int number, sighandler_t new_handler) noexcept {
+  sigset_t mask{};
+  ::sigemptyset(&mask);
+  ::sigaddset(&mask, number);
+  const bool interrupts = is_signal(number) && (interrupting & bit_of(number)) != 0;
+  return replace_handler(number, new_handler, mask, interrupts ? 0 : SA_RESTART);
+}
+
+sighandler_t bsd_signal(int number, sighandler_t new_handler) noexcept {
+  return ::signal(number, new_handler);
+}
+
+sighandler_t ssignal(int number, sighandler_t new_handler) noexcept {
+  return ::signal(number, new_handler);
+}
+
+/// Of System V: a handler is called once.
+sighandler_t sysv_signal(int number, sighandler_t new_handler) noexcept {
+  const sigset_t none{};
+  return replace_handler(number, new_handler, none, SA_RESETHAND | SA_NODEFER);
+}
+
+int siginterrupt(int number, int interrupts) noexcept {
+  struct sigaction action{};
+  if (::sigaction(number, nullptr, &action) < 0) return -1;
+  if (interrupts != 0) {
+    interrupting |= bit_of(number);
+    action.sa_flags &= ~SA_RESTART;
+  } else {
+    interrupting &= ~bit_of(number);
+    action.sa_flags |= SA_RESTART;
+  }
+  return ::sigaction(number, &action, nullptr);
+}
+
+}  // extern "C"
