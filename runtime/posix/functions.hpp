@@ -5,16 +5,22 @@
 
 #include <fcntl.h>
 #include <grp.h>
+#include <mqueue.h>
 #include <netdb.h>
 #include <poll.h>
 #include <pthread.h>
 #include <pwd.h>
+#include <resolv.h>
 #include <semaphore.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/file.h>
+#include <sys/msg.h>
 #include <sys/select.h>
+#include <sys/sem.h>
+#include <sys/sendfile.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
@@ -93,7 +99,26 @@
   X(sigwait)                     \
   X(pause)                       \
   X(sigsuspend)                  \
-  X(sigaction)
+  X(sigaction)                   \
+  X(sendfile64)                  \
+  X(splice)                      \
+  X(tee)                         \
+  X(mq_receive)                  \
+  X(mq_timedreceive)             \
+  X(mq_send)                     \
+  X(mq_timedsend)                \
+  X(msgsnd)                      \
+  X(msgrcv)                      \
+  X(semtimedop)                  \
+  X(res_query)                   \
+  X(res_search)                  \
+  X(res_querydomain)             \
+  X(res_send)                    \
+  X(res_nquery)                  \
+  X(res_nsearch)                 \
+  X(res_nquerydomain)            \
+  X(res_nsend)                   \
+  X(pclose)
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 

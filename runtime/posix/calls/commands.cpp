@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
-// system(3) waits for the command inside the C library, so another thread calls it.
+// system(3) and pclose(3) wait for the command inside the C library, so another thread calls them.
 #include <cerrno>
+#include <cstdio>
 #include <cstdlib>
+#include <motet/detail/core/internal_shield.hpp>
 #include <new>
 #include <string>
 
@@ -30,11 +32,33 @@ int run_command(thread_state& home, const char* command) {
   return outcome.status < 0 ? fail(outcome.error) : outcome.status;
 }
 
+struct close_call {
+  void operator()() noexcept {
+    status = libc.pclose(stream);
+    error = errno;
+  }
+  FILE* stream = nullptr;
+  int status = 0;
+  int error = 0;
+};
+
+/// Interruptions do not end it: the stream is gone in any case.
+int close_command(thread_state& home, FILE* stream) {
+  const internal_shield shield;
+  const auto ended = plain_call<close_call>::make(home, offload_pool::calls, on_signal::go_on,
+                                                  close_call{stream, 0, 0});
+  if (ended == nullptr) return libc.pclose(stream);
+  const close_call& outcome = ended->call();
+  return outcome.status < 0 ? fail(outcome.error) : outcome.status;
+}
+
 }}}}  // namespace motet::MOTET_ABI::detail
 
 using namespace motet::detail;
 
-extern "C" int system(const char* command) {
+extern "C" {
+
+int system(const char* command) {
   const fiber_call call;
   if (command == nullptr || !call.may_wait()) return libc.system(command);
   try {
@@ -43,3 +67,15 @@ extern "C" int system(const char* command) {
     return fail(ENOMEM);
   }
 }
+
+int pclose(FILE* stream) {
+  const fiber_call call;
+  if (!call.may_wait()) return libc.pclose(stream);
+  try {
+    return call.result(close_command(call.home(), stream));
+  } catch (const std::bad_alloc&) {
+    return libc.pclose(stream);
+  }
+}
+
+}  // extern "C"

@@ -8,7 +8,6 @@
 #include <cerrno>
 #include <cstdint>
 
-
 namespace motet { inline namespace MOTET_ABI { namespace detail { namespace {
 
 using handler = void (*)(int);

@@ -88,7 +88,7 @@ unsigned sleep(unsigned seconds) {
   if (!sleeps_in_fiber(call, &span)) return libc.sleep(seconds);
   timespec rest{};
   const int error = sleep_for(call.home(), span_of(span), &rest);
-  if (error == EBADF) return 0;  // the caller retries
+  if (error == EBADF) return 0;                               // the caller retries
   const bool rounds_up = error != EINTR && rest.tv_nsec > 0;  // an interrupted sleep is never over
   return static_cast<unsigned>(rest.tv_sec + (rounds_up ? 1 : 0));
 }
