@@ -3,7 +3,6 @@
 // while dlsym(3) runs: so what allocators call makes the system call until then.
 #include "posix/functions.hpp"
 
-#include <dlfcn.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -12,44 +11,18 @@
 #include <string_view>
 
 #include "base/system_calls.hpp"
+#include "posix/next_function.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 namespace {
 
-/// A function that this C library lacks keeps its stand-in.
-template <typename Function>
-void find(Function& function, const char* name) noexcept {
-  if (void* const address = ::dlsym(RTLD_NEXT, name); address != nullptr)
-    function = reinterpret_cast<Function>(address);
-}
-
-/// Finds the functions of the libraries behind this one in the order of the search.
-/// Source: dlsym(3), RTLD_NEXT.
 [[gnu::constructor(101)]] void resolve() noexcept {
-#define MOTET_POSIX_FIND(name) find(libc.name, #name);
+#define MOTET_POSIX_FIND(name) find_next(libc.name, #name);
   MOTET_POSIX_FUNCTIONS(MOTET_POSIX_FIND)
 #undef MOTET_POSIX_FIND
   const char* const mode = std::getenv("MOTET_POSIX");
   is_switched_off = mode != nullptr && std::string_view(mode) == "off";
-}
-
-/// Stands for a function until resolve() has found it.
-template <auto Member, typename Result, typename... Arguments>
-Result find_and_call(Arguments... arguments) noexcept {
-  const auto stand_in = libc.*Member;
-  resolve();
-  if (libc.*Member == stand_in) std::abort();  // a program without a dynamic C library
-  return (libc.*Member)(arguments...);
-}
-
-template <auto Member, typename Result, typename... Arguments>
-consteval auto stand_in(Result (*c_library::*)(Arguments...)) {
-  return &find_and_call<Member, Result, Arguments...>;
-}
-template <auto Member, typename Result, typename... Arguments>
-consteval auto stand_in(Result (*c_library::*)(Arguments...) noexcept) {
-  return &find_and_call<Member, Result, Arguments...>;
 }
 
 /// Allocators may make a descriptor close-on-exec.
@@ -68,15 +41,11 @@ int early_openat(int directory, const char* path, int flags, ...) noexcept {
   va_end(arguments);
   return sys::openat(directory, path, flags, mode);
 }
-/// Set by hand.
-template <auto Member, typename Result, typename... Arguments>
-consteval auto stand_in(Result (*c_library::*)(Arguments..., ...)) {
-  return static_cast<Result (*)(Arguments..., ...)>(nullptr);
-}
 
 consteval c_library stand_ins() {
   c_library early{};
-#define MOTET_POSIX_STAND_IN(name) early.name = stand_in<&c_library::name>(&c_library::name);
+#define MOTET_POSIX_STAND_IN(name) \
+  early.name = stand_in<libc, &resolve, &c_library::name>(&c_library::name);
   MOTET_POSIX_FUNCTIONS(MOTET_POSIX_STAND_IN)
 #undef MOTET_POSIX_STAND_IN
   early.read = &sys::read;

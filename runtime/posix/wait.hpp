@@ -80,6 +80,10 @@ constexpr bool is_valid(const timespec& span) noexcept {
 /// Returns: the time that remains until `due`; 0 if that has passed.
 timespec span_until(thread_state& home, clock::time_point due) noexcept;
 
+/// Returns: whether a limit of a call is one that due_at() knows.
+inline bool is_usual_limit(clockid_t id, const timespec* limit) noexcept {
+  return limit != nullptr && is_valid(*limit) && (id == CLOCK_REALTIME || id == CLOCK_MONOTONIC);
+}
 /// Returns: when a clock will show that time.
 clock::time_point due_at(thread_state& home, clockid_t id, const timespec& limit) noexcept;
 

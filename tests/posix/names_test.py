@@ -1,22 +1,21 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Fails when motet-posix does not define just the functions that docs/unmodified.md lists.
+"""Fails when a library does not define just the functions that a table of docs/unmodified.md lists.
 
-usage: names_test.py PAGE LIBRARY | --self-test
+usage: names_test.py PAGE HEADING LIBRARY | --self-test
 """
 
 import re
 import subprocess
 import sys
 
-HEADING = "## Functions"
 # Names with two underscores are glibc's other names for a function.
 ALIAS = re.compile(r"^__(\w+?)(_chk|_2)?$")
 
 
-def documented(page):
-    """The functions in the first column of the table under HEADING."""
-    table = page.partition(HEADING)[2].partition("\n## ")[0]
+def documented(page, heading):
+    """The functions in the first column of the table under a heading."""
+    table = page.partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
     rows = [line.split("|")[1] for line in table.splitlines() if line.startswith("|")]
     return {name for row in rows for name in re.findall(r"`(\w+)`", row)}
 
@@ -27,8 +26,8 @@ def defined(listing):
     return {name.split("@")[0] for name, kind in symbols if kind in "TW" and not name.startswith("_Z")}
 
 
-def problems(page, listing):
-    names = documented(page)
+def problems(page, heading, listing):
+    names = documented(page, heading)
     functions = defined(listing)
     aliases = {name for name in functions - names if ALIAS.match(name)}
     for name in sorted(names - functions):
@@ -41,24 +40,24 @@ def problems(page, listing):
 
 
 def self_test():
-    page = f"{HEADING}\n\n| functions | in a fiber |\n|-|-|\n| `read` `poll` | wait, unlike `write` |\n\n## Other\n| `x` | |\n"
+    page = "# Page\n\n## Functions\n\n| functions | in a fiber |\n|-|-|\n| `read` `poll` | wait, unlike `write` |\n\n## Other\n| `x` | |\n"
     listing = "read T 0 1\npoll W 0 1\n__read_chk T 0 1\n_ZN5motet3runE T 0 1\ntable D 0 8\n"
-    assert not list(problems(page, listing))
+    assert not list(problems(page, "Functions", listing))
     for more in ("write T 0 1\n", "__write T 0 1\n", "__write_chk T 0 1\n"):
-        assert len(list(problems(page, listing + more))) == 1, more
-    assert len(list(problems(page, listing.replace("poll W", "poll D")))) == 1
+        assert len(list(problems(page, "Functions", listing + more))) == 1, more
+    assert len(list(problems(page, "Functions", listing.replace("poll W", "poll D")))) == 1
 
 
 def main():
     if sys.argv[1:] == ["--self-test"]:
         self_test()
         return
-    if len(sys.argv) != 3:
+    if len(sys.argv) != 4:
         sys.exit(__doc__)
     with open(sys.argv[1]) as file:
         page = file.read()
-    listing = subprocess.run(["nm", "-D", "-P", "--defined-only", sys.argv[2]], check=True, capture_output=True, text=True).stdout
-    complaints = list(problems(page, listing))
+    listing = subprocess.run(["nm", "-D", "-P", "--defined-only", sys.argv[3]], check=True, capture_output=True, text=True).stdout
+    complaints = list(problems(page, sys.argv[2], listing))
     print(*complaints, sep="\n")
     sys.exit(1 if complaints else 0)
 

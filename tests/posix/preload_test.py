@@ -1,15 +1,16 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Preloads motet-posix into a program with fibers, and into programs without, also with their main function as a fiber.
+"""Preloads motet-posix and motet-posix-locks into a program with fibers, and into programs without, also with their main
+function as a fiber.
 
-usage: preload_test.py LIBRARY PROGRAM
+usage: preload_test.py LIBRARY LOCKS PROGRAM
 """
 
 import os
 import subprocess
 import sys
 
-LIBRARY, PROGRAM = sys.argv[1:]
+LIBRARY, LOCKS, PROGRAM = sys.argv[1:]
 # Sockets, pipes, select(2), poll(2), sleeps, threads and child processes.
 PYTHON = """
 import os, select, socket, subprocess, threading, time
@@ -51,7 +52,8 @@ def outcome(command, variables, text=""):
 
 def main():
     preloaded = {"LD_PRELOAD": LIBRARY}
-    cases = [({}, "one after the other"), (preloaded, "together"), (preloaded | {"MOTET_POSIX": "off"}, "one after the other"),
+    both = {"LD_PRELOAD": f"{LOCKS}:{LIBRARY}"}
+    cases = [({}, "one after the other"), (preloaded, "together"), (both, "together"), (preloaded | {"MOTET_POSIX": "off"}, "one after the other"),
              (preloaded | {"MOTET_POSIX": "on"}, "together")]
     failures = 0
     for variables, expected in cases:
@@ -61,7 +63,7 @@ def main():
             failures += 1
     for command, text in OTHERS:
         without = outcome(command, {}, text)
-        for variables in (preloaded, preloaded | {"MOTET_POSIX_MAIN": "1"}):
+        for variables in (preloaded, preloaded | {"MOTET_POSIX_MAIN": "1"}, both, both | {"MOTET_POSIX_MAIN": "1"}):
             actual = outcome(command, variables, text)
             if actual != without:
                 print(f"{command} with {variables}: {actual} instead of {without}")

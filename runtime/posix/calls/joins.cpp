@@ -54,9 +54,7 @@ int pthread_join(pthread_t thread, void** result) {
 
 int pthread_clockjoin_np(pthread_t thread, void** result, clockid_t id, const timespec* limit) {
   const fiber_call call;
-  const bool is_usual =
-      limit != nullptr && is_valid(*limit) && (id == CLOCK_REALTIME || id == CLOCK_MONOTONIC);
-  if (!is_usual || !waits_in_fiber(call, thread))
+  if (!is_usual_limit(id, limit) || !waits_in_fiber(call, thread))
     return libc.pthread_clockjoin_np(thread, result, id, limit);
   return join_in_fiber(call.home(), thread, result, due_at(call.home(), id, *limit));
 }

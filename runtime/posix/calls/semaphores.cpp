@@ -44,8 +44,8 @@ int sem_wait(sem_t* semaphore) {
 
 int sem_clockwait(sem_t* semaphore, clockid_t id, const timespec* limit) {
   const fiber_call call;
-  const bool is_usual = is_valid(*limit) && (id == CLOCK_REALTIME || id == CLOCK_MONOTONIC);
-  if (!is_usual || !call.may_wait()) return libc.sem_clockwait(semaphore, id, limit);
+  if (!is_usual_limit(id, limit) || !call.may_wait())
+    return libc.sem_clockwait(semaphore, id, limit);
   return call.result(wait_in_fiber(call.home(), semaphore, due_at(call.home(), id, *limit)));
 }
 
