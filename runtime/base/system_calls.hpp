@@ -22,9 +22,6 @@
 #include <cstddef>
 #include <motet/detail/base/abi.hpp>
 
-extern "C" int __sigaction(  // NOLINT(bugprone-reserved-identifier,cert-dcl37-c,cert-dcl51-cpp)
-    int number, const struct sigaction* action, struct sigaction* previous) noexcept;
-
 namespace motet { inline namespace MOTET_ABI { namespace detail { namespace sys {
 
 #if defined(MOTET_ASAN) || defined(MOTET_TSAN) || defined(MOTET_EXPLORED)
@@ -54,7 +51,6 @@ using ::sendfile;
 using ::sendmmsg;
 using ::sendmsg;
 using ::shutdown;
-using ::sigaction;
 using ::sigtimedwait;
 using ::splice;
 using ::tee;
@@ -202,12 +198,6 @@ inline int waitid(idtype_t type, id_t number, siginfo_t* info, int options) noex
 
 inline pid_t waitpid(pid_t process, int* status, int options) noexcept {
   return static_cast<pid_t>(::syscall(SYS_wait4, process, status, options, nullptr));
-}
-
-/// By the C library's other name for it, which programs do not replace.
-inline int sigaction(int number, const struct sigaction* action,
-                     struct sigaction* previous) noexcept {
-  return ::__sigaction(number, action, previous);
 }
 
 inline int sigtimedwait(const sigset_t* signals, siginfo_t* info, const timespec* limit) noexcept {

@@ -13,7 +13,6 @@
 #include "base/faults.hpp"
 #include "base/printable.hpp"
 #include "base/signal_safe_text.hpp"
-#include "base/system_calls.hpp"
 #include "core/thread_state.hpp"
 #include "platform/spare_mappings.hpp"
 
@@ -44,7 +43,7 @@ void call_previous(int signal, siginfo_t* info, void* context) noexcept {
   if ((previous.sa_flags & SA_SIGINFO) != 0) {
     previous.sa_sigaction(signal, info, context);
   } else if (previous.sa_handler == SIG_DFL || previous.sa_handler == SIG_IGN) {
-    sys::sigaction(signal, &previous, nullptr);  // what has faulted will fault again
+    ::sigaction(signal, &previous, nullptr);  // what has faulted will fault again
   } else {
     previous.sa_handler(signal);
   }
@@ -77,7 +76,7 @@ bool install_once() noexcept {
   struct sigaction action{};
   action.sa_sigaction = &on_fault;
   action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;
-  return sys::sigaction(SIGSEGV, &action, &previous) == 0;
+  return ::sigaction(SIGSEGV, &action, &previous) == 0;
 }
 
 }  // namespace

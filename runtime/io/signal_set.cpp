@@ -25,6 +25,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/own_handler.hpp"
 #include "base/system_calls.hpp"
 
 namespace motet { inline namespace MOTET_ABI {
@@ -68,7 +69,7 @@ void on_signal_of_set(int signal) noexcept {
 void forget_all() noexcept {
   for (std::size_t signal = 1; signal < most_signals; ++signal) {
     if (receivers[signal].exchange(nullptr) == nullptr) continue;
-    detail::sys::sigaction(static_cast<int>(signal), &previous[signal], nullptr);
+    ::sigaction(static_cast<int>(signal), &previous[signal], nullptr);
   }
   handlers_at_work = 0;
 }
@@ -138,7 +139,7 @@ struct signal_set::state {
     action.sa_handler = &on_signal_of_set;
     action.sa_flags = SA_RESTART | SA_ONSTACK;
     slot = &receiver;
-    if (detail::sys::sigaction(signal, &action, &previous[static_cast<std::size_t>(signal)]) != 0) {
+    if (detail::install_own(signal, &action, &previous[static_cast<std::size_t>(signal)]) != 0) {
       const int error = errno;
       slot = nullptr;
       detail::throw_errno(error, "sigaction");
@@ -147,7 +148,7 @@ struct signal_set::state {
   }
 
   static void give_back(int signal) noexcept {
-    detail::sys::sigaction(signal, &previous[static_cast<std::size_t>(signal)], nullptr);
+    ::sigaction(signal, &previous[static_cast<std::size_t>(signal)], nullptr);
     receivers[static_cast<std::size_t>(signal)] = nullptr;
   }
 

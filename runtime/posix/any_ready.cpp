@@ -49,8 +49,9 @@ class few_waits {
     return wait.done;
   }
 
-  std::int32_t await(clock::time_point due) noexcept {
-    const signal_watch watch(on_signal::fail, any_);
+  std::int32_t await(clock::time_point due, const signal_start& start) noexcept {
+    const signal_watch watch(start, any_);
+    if (start.passed()) return -EINTR;
     const wake_reason reason = park_until(home_, any_, due);
     if (reason == wake_reason::time) return watch.ended() ? -EINTR : -ETIME;
     return reason == wake_reason::interrupted ? -ECANCELED : 0;
@@ -97,11 +98,11 @@ class few_waits {
 
 /// The descriptor is closed only when this fiber has looked away.
 std::int32_t await_one_of_few(thread_state& home, std::span<const pollfd> entries,
-                              clock::time_point due) noexcept {
+                              clock::time_point due, const signal_start& start) noexcept {
   few_waits waits(home);
   const bool over = std::any_of(entries.begin(), entries.end(),
                                 [&](const pollfd& entry) { return waits.begin(entry); });
-  const std::int32_t result = over ? 0 : waits.await(due);
+  const std::int32_t result = over ? 0 : waits.await(due, start);
   if (waits.end() || over) home.snooze();
   return result;
 }
@@ -126,13 +127,12 @@ bool add(int all, std::span<const pollfd> entries, const pollfd& entry) noexcept
 
 /// Without an instance, or with descriptors that it cannot watch, the caller looks again soon.
 std::int32_t await_one_of_many(thread_state& home, std::span<const pollfd> entries,
-                               clock::time_point due) noexcept {
+                               clock::time_point due, const signal_start& start) noexcept {
   const int all = ::epoll_create1(EPOLL_CLOEXEC);
   if (all < 0) return 0;
   const bool complete = std::all_of(entries.begin(), entries.end(),
                                     [&](const pollfd& entry) { return add(all, entries, entry); });
-  const std::int32_t result =
-      complete ? await_ready(home, all, POLLIN, "poll", on_signal::fail, due) : 0;
+  const std::int32_t result = complete ? await_ready(home, all, POLLIN, "poll", start, due) : 0;
   sys::close(all);
   return result;
 }
@@ -140,11 +140,11 @@ std::int32_t await_one_of_many(thread_state& home, std::span<const pollfd> entri
 }  // namespace
 
 std::int32_t await_any_ready(thread_state& home, std::span<const pollfd> entries,
-                             clock::time_point due) noexcept {
+                             clock::time_point due, const signal_start& start) noexcept {
   if (const int error = pending_error(home); error != 0) return -error;
   const std::int32_t result = entries.size() <= few_waits::most
-                                  ? await_one_of_few(home, entries, due)
-                                  : await_one_of_many(home, entries, due);
+                                  ? await_one_of_few(home, entries, due, start)
+                                  : await_one_of_many(home, entries, due, start);
   return result == -ECANCELED ? -interruption_error(home) : result;
 }
 

@@ -13,6 +13,6 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 /// Waits until poll(2) would report one of the entries, which it did not just now.
 /// Returns: 0, perhaps for no reason; -ETIME if `due` has passed; minus another error.
 std::int32_t await_any_ready(thread_state& home, std::span<const pollfd> entries,
-                             clock::time_point due) noexcept;
+                             clock::time_point due, const signal_start& start) noexcept;
 
 }}}  // namespace motet::MOTET_ABI::detail

@@ -51,12 +51,11 @@ bool on_signal_stack(const thread_state& home) noexcept {
   return ::sigaltstack(nullptr, &current) == 0 && (current.ss_flags & SS_ONSTACK) != 0;
 }
 
-/// A child of vfork(2) has its parent's memory, but its own number.
+}  // namespace
+
 bool in_vforked_child(const thread_state& home) noexcept {
   return ::syscall(SYS_gettid) != home.mail().number_of_thread();
 }
-
-}  // namespace
 
 bool must_not_switch(const thread_state& home) noexcept {
   return on_signal_stack(home) || in_vforked_child(home);

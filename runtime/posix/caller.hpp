@@ -18,6 +18,9 @@ bool calls_are_plain(const thread_state& home) noexcept;
   return self() == nullptr;
 }
 
+/// A child of vfork(2) has its parent's memory, but its own number.
+bool in_vforked_child(const thread_state& home) noexcept;
+
 /// Called before a wait, which is rare enough.
 /// Returns: whether the fiber cannot wait here after all: in a signal handler on a stack of its
 ///          own, or in a child of vfork(2).

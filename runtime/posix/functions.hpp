@@ -107,6 +107,7 @@
   X(mq_timedreceive)             \
   X(mq_send)                     \
   X(mq_timedsend)                \
+  X(mq_close)                    \
   X(msgsnd)                      \
   X(msgrcv)                      \
   X(semtimedop)                  \

@@ -7,6 +7,9 @@
 #include <cerrno>
 #include <cstddef>
 
+#include "base/own_handler.hpp"
+#include "platform/signal_mask.hpp"
+#include "posix/caller.hpp"
 #include "posix/functions.hpp"
 #include "posix/signal_watch.hpp"
 
@@ -14,23 +17,49 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 namespace {
 
-/// With or without SA_SIGINFO: one that expects only a number ignores the rest.
 using handler = void (*)(int, siginfo_t*, void*);
 
-std::array<std::atomic<handler>, NSIG> handlers;
+/// What the program has installed. A handler that expects only a number ignores the rest.
+struct program_action {
+  std::atomic<handler> call{nullptr};
+  bool has_info = false;  // SA_SIGINFO; the kernel is always asked for it
+};
 
-std::atomic<handler>& handler_of(int number) noexcept {
-  return handlers[static_cast<std::size_t>(number)];
+std::array<program_action, NSIG> actions;
+
+/// Taken with all signals blocked: sigaction(2) may be called in a handler.
+std::atomic_flag is_changing;
+
+class change_guard {
+ public:
+  change_guard() noexcept {
+    while (is_changing.test_and_set(std::memory_order_acquire)) {
+    }
+  }
+  change_guard(const change_guard&) = delete;
+  change_guard& operator=(const change_guard&) = delete;
+  ~change_guard() { is_changing.clear(std::memory_order_release); }
+
+ private:
+  const signal_mask blocked_{SIG_BLOCK, all_but_faults()};
+};
+
+program_action& action_of(int number) noexcept {
+  return actions[static_cast<std::size_t>(number)];
 }
 
-/// SA_RESTART is the kernel's to know: siginterrupt(3) changes it.
-void note_and_call(int number, siginfo_t* info, void* context) noexcept {
-  const int error = errno;
-  struct sigaction action{};
-  libc.sigaction(number, nullptr, &action);
-  note_handled_signal((action.sa_flags & SA_RESTART) != 0);
-  errno = error;
-  handler_of(number).load()(number, info, context);
+/// SA_RESTART is the kernel's to know: siginterrupt(3) changes it. May be left by an exception, or
+/// by the end of the thread.
+void note_and_call(int number, siginfo_t* info, void* context) {
+  thread_state* const home = self();
+  if (home != nullptr && !in_vforked_child(*home)) {
+    const int error = errno;
+    struct sigaction action{};
+    libc.sigaction(number, nullptr, &action);
+    note_handled_signal(*home, (action.sa_flags & SA_RESTART) != 0);
+    errno = error;
+  }
+  action_of(number).call.load()(number, info, context);
 }
 
 bool is_noted(int number) noexcept {
@@ -52,26 +81,62 @@ bool has_handler(const struct sigaction& action) noexcept {
   return action.sa_handler != SIG_DFL && action.sa_handler != SIG_IGN;
 }
 
-}  // namespace
-
-/// The new handler may be called a moment before the kernel knows of its flags.
-int install_handler(int number, const struct sigaction* action,
-                    struct sigaction* previous) noexcept {
-  if (!is_noted(number)) return libc.sigaction(number, action, previous);
-  std::atomic<handler>& slot = handler_of(number);
-  const handler old_handler = slot.load();
-  struct sigaction replacement{};
-  const bool replaces = action != nullptr && has_handler(*action);
-  if (replaces) {
-    replacement = *action;
-    if (action->sa_sigaction != &note_and_call) slot.store(action->sa_sigaction);
-    replacement.sa_sigaction = &note_and_call;
-  }
-  const int result = libc.sigaction(number, replaces ? &replacement : action, previous);
-  if (result < 0 && replaces) slot.store(old_handler);
-  if (result == 0 && previous != nullptr && previous->sa_sigaction == &note_and_call)
+/// Gives the kernel an action, and returns the program's view of the one before.
+int change(int number, const struct sigaction* action, struct sigaction* previous,
+           program_action& before) noexcept {
+  const handler old_handler = before.call.load();
+  const bool had_info = before.has_info;
+  const int result = libc.sigaction(number, action, previous);
+  if (result == 0 && previous != nullptr && previous->sa_sigaction == &note_and_call) {
     previous->sa_sigaction = old_handler;
+    if (!had_info) previous->sa_flags &= ~SA_SIGINFO;
+  }
   return result;
 }
 
+/// A child of vfork(2) has its parent's memory, but its own actions.
+bool is_own_table() noexcept {
+  thread_state* const home = self();
+  return home == nullptr || !in_vforked_child(*home);
+}
+
+/// For an action that is no handler of the program's.
+int install_directly(int number, const struct sigaction* action,
+                     struct sigaction* previous) noexcept {
+  if (!is_noted(number)) return libc.sigaction(number, action, previous);
+  const change_guard guard;
+  return change(number, action, previous, action_of(number));
+}
+
+}  // namespace
+
+int install_handler(int number, const struct sigaction* action,
+                    struct sigaction* previous) noexcept {
+  const bool replaces = action != nullptr && has_handler(*action) && is_own_table();
+  if (!replaces || !is_noted(number)) return install_directly(number, action, previous);
+  const change_guard guard;
+  program_action& slot = action_of(number);
+  const handler old_handler = slot.call.load();
+  struct sigaction replacement = *action;
+  replacement.sa_sigaction = &note_and_call;
+  replacement.sa_flags |= SA_SIGINFO;
+  // The kernel may call the new handler at once, and until then the old one.
+  struct sigaction kept{};
+  if (change(number, nullptr, &kept, slot) < 0) return -1;
+  if (action->sa_sigaction != &note_and_call) slot.call.store(action->sa_sigaction);
+  const int result = libc.sigaction(number, &replacement, nullptr);
+  if (result < 0) {
+    slot.call.store(old_handler);
+    return result;
+  }
+  slot.has_info = (action->sa_flags & SA_SIGINFO) != 0;
+  if (previous != nullptr) *previous = kept;
+  return 0;
+}
+
 }}}  // namespace motet::MOTET_ABI::detail
+
+extern "C" int motet_install_own_handler(int number, const struct sigaction* action,
+                                         struct sigaction* previous) noexcept {
+  return motet::detail::install_directly(number, action, previous);
+}

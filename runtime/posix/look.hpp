@@ -16,25 +16,26 @@
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
-/// Calls `look()`, which returns like poll(2) without waiting, before and after each `await(due)`,
-/// which returns like await_ready(); or `block()`, where a fiber cannot wait. A wait can end though
-/// the look finds nothing, because backends know fewer events than the kernel: so the call pauses
-/// from the second such wait on.
+/// Calls `look()`, which returns like poll(2) without waiting, before and after each `await(due,
+/// start)`, which returns like await_ready(); or `block()`, where a fiber cannot wait. A wait can
+/// end though the look finds nothing, because backends know fewer events than the kernel: so the
+/// call pauses from the second such wait on.
 template <typename Look, typename Await, typename Block>
 int look_until_ready(thread_state& home, clock::time_point due, Look look, Await await,
                      Block block) noexcept {
   int count = look();
   if (count != 0) return count;
   if (must_not_switch(home)) return block();
+  const signal_start start(on_signal::fail);
   vain_waits pauses;
   for (unsigned vain = 0; count == 0; ++vain) {
     if (due != no_limit && home.time.now() >= due) return 0;
     std::int32_t result = 0;
     if (vain >= 2) {
       const clock::time_point next = home.time.after(pauses.next_pause());
-      result = await_time(home, std::min(due, next), on_signal::fail);
+      result = await_time(home, std::min(due, next), start);
     }
-    if (result == 0) result = await(due);
+    if (result == 0) result = await(due, start);
     if (result < 0 && result != -ETIME) return fail(-result);
     count = look();
   }
@@ -46,11 +47,12 @@ int look_until_ready(thread_state& home, clock::time_point due, Look look, Await
 template <typename Look, typename Await>
 int look_with_mask(thread_state& home, clock::time_point due, Look look, Await await) noexcept {
   constexpr clock::duration longest_pause = std::chrono::milliseconds(10);
+  const signal_start start(on_signal::fail);
   for (clock::duration pause = std::chrono::milliseconds(1);;
        pause = std::min(2 * pause, longest_pause)) {
     const int count = look();
     if (count != 0 || (due != no_limit && home.time.now() >= due)) return count;
-    const std::int32_t result = await(std::min(due, home.time.after(pause)));
+    const std::int32_t result = await(std::min(due, home.time.after(pause)), start);
     if (result < 0 && result != -ETIME) return fail(-result);
   }
 }

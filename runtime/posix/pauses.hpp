@@ -17,11 +17,12 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 template <typename Attempt>
 auto call_with_pauses(thread_state& home, on_signal effect, Attempt attempt,
                       clock::time_point due = no_limit) noexcept -> decltype(attempt()) {
+  const signal_start start(effect);
   vain_waits pauses;
   for (;;) {
     if (const auto result = attempt(); result.has_value()) return result;
     const clock::time_point next = std::min(due, home.time.after(pauses.next_pause()));
-    const std::int32_t error = await_time(home, next, effect);
+    const std::int32_t error = await_time(home, next, start);
     if (error != 0) {
       errno = -error;
       return std::nullopt;

@@ -18,6 +18,7 @@ call_waits::verdict call_waits::begin() noexcept {
     return verdict::failed;
   }
   due_ = time_limit_of(home_, fd(), limit_option_);
+  start_.emplace(is_socket(fd()) ? effect_with(due_) : on_signal::restart);
   home_.calls.note_use(use_);
   return verdict::retry;
 }
@@ -28,7 +29,7 @@ call_waits::verdict call_waits::pause() noexcept {
   }
   const clock::time_point next = home_.time.after(pauses_.next_pause());
   expired_ = due_ <= next;
-  const std::int32_t error = await_time(home_, std::min(due_, next), effect());
+  const std::int32_t error = await_time(home_, std::min(due_, next), *start_);
   if (error == 0 && !use_.closed && !expired_) return verdict::retry;
   errno = use_.closed ? EBADF : error != 0 ? -error : EAGAIN;
   return verdict::failed;
@@ -39,12 +40,12 @@ call_waits::verdict call_waits::pause() noexcept {
 std::int32_t call_waits::await_ready_again() noexcept {
   if (++vain_ > 2) {
     const clock::time_point pause = home_.time.after(pauses_.next_pause());
-    const std::int32_t error = await_time(home_, std::min(due_, pause), effect());
+    const std::int32_t error = await_time(home_, std::min(due_, pause), *start_);
     if (error != 0) return error;
   }
   if (use_.closed) return -EBADF;
   if (due_ != no_limit && home_.time.now() >= due_) return -ETIME;
-  return await_ready(home_, fd(), events_, call_, effect(), due_);
+  return await_ready(home_, fd(), events_, call_, *start_, due_);
 }
 
 call_waits::verdict call_waits::await() noexcept {

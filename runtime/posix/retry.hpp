@@ -46,7 +46,6 @@ class call_waits {
 
  private:
   verdict begin() noexcept;
-  on_signal effect() const noexcept { return effect_with(due_); }
   std::int32_t await_ready_again() noexcept;
 
   thread_state& home_;
@@ -58,6 +57,7 @@ class call_waits {
   bool expired_ = false;
   unsigned vain_ = 0;  // waits since the last progress
   clock::time_point due_ = no_limit;
+  std::optional<signal_start> start_;  // once the call has begun to wait
   vain_waits pauses_;
 };
 

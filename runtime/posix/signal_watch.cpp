@@ -7,6 +7,7 @@
 
 #include <atomic>
 #include <cerrno>
+#include <motet/detail/base/post.hpp>
 #include <motet/detail/core/pending_operation.hpp>
 
 #include "core/in_flight.hpp"
@@ -16,57 +17,59 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 namespace {
 
+/// Changed by the thread and its handlers alone; usable before the thread's constructors have run.
 struct thread_signals {
-  list<signal_watch, signal_watch_tag> watches;
+  signal_watch* first = nullptr;
   std::atomic<std::uint64_t> handled{0};
   std::atomic<std::uint64_t> handled_without_restart{0};
   post news;
   std::atomic<const mailbox*> posted_to{nullptr};
-
-  std::uint64_t count_for(on_signal effect) const noexcept {
-    if (effect == on_signal::go_on) return 0;
-    const auto& count = effect == on_signal::fail ? handled : handled_without_restart;
-    return count.load(std::memory_order_relaxed);
-  }
 };
 
-thread_signals& of_thread() noexcept {
-  static thread_local thread_signals signals;
-  return signals;
+[[gnu::tls_model("initial-exec")]] constinit thread_local thread_signals signals;
+
+std::uint64_t count_for(on_signal effect) noexcept {
+  if (effect == on_signal::go_on) return 0;
+  const auto& count = effect == on_signal::fail ? signals.handled : signals.handled_without_restart;
+  return count.load(std::memory_order_relaxed);
 }
 
 /// In a forked child no fiber waits in a call but the one that has called fork(2), which does not.
 [[gnu::constructor]] void forget_in_child() noexcept {
   ::pthread_atfork(nullptr, nullptr, [] {
-    of_thread().watches.abandon();
-    of_thread().posted_to.store(nullptr, std::memory_order_relaxed);
+    signals.first = nullptr;
+    signals.posted_to.store(nullptr, std::memory_order_relaxed);
   });
 }
 
 void look_at_all(post&, thread_state& home) noexcept {
-  thread_signals& signals = of_thread();
   signals.posted_to.store(nullptr, std::memory_order_relaxed);
   std::atomic_signal_fence(std::memory_order_seq_cst);
-  for (auto* watch = signals.watches.front(); watch != nullptr;
-       watch = signals.watches.next(*watch))
+  for (signal_watch* watch = signals.first; watch != nullptr; watch = watch->next())
     watch->look(home);
 }
 
 }  // namespace
 
-signal_watch::signal_watch(on_signal effect, wait_record& wait) noexcept
-    : signal_watch(effect, &wait, nullptr) {}
+signal_start::signal_start(on_signal effect) noexcept : effect_(effect), seen_(count_for(effect)) {}
 
-signal_watch::signal_watch(on_signal effect, const operation& op) noexcept
-    : signal_watch(effect, nullptr, &op) {}
+bool signal_start::passed() const noexcept {
+  return seen_ != count_for(effect_);
+}
 
-/// A handler that runs after the count is read finds the watch in the list.
-signal_watch::signal_watch(on_signal effect, wait_record* wait, const operation* op) noexcept
-    : effect_(effect), wait_(wait), op_(op) {
-  thread_signals& signals = of_thread();
-  signals.watches.push_back(*this);
+/// A handler that runs from now on finds the watch in the list; for earlier ones, the caller asks
+/// `start` afterwards.
+signal_watch::signal_watch(const signal_start& start, wait_record* wait,
+                           const operation* op) noexcept
+    : start_(start), wait_(wait), op_(op), next_(signals.first) {
+  if (next_ != nullptr) next_->previous_ = this;
+  signals.first = this;
   std::atomic_signal_fence(std::memory_order_seq_cst);
-  seen_ = signals.count_for(effect);
+}
+
+signal_watch::~signal_watch() {
+  (previous_ == nullptr ? signals.first : previous_->next_) = next_;
+  if (next_ != nullptr) next_->previous_ = previous_;
 }
 
 /// Returns: the wait that a handler may end: not that for the end of a cancelled operation.
@@ -82,20 +85,17 @@ wait_record* signal_watch::open_wait() const noexcept {
 }
 
 void signal_watch::look(thread_state& home) noexcept {
-  if (seen_ == of_thread().count_for(effect_)) return;
+  if (!start_.passed()) return;
   if (wait_record* const wait = open_wait())
     ended_ = home.resume(*wait, wake_reason::time) || ended_;
 }
 
-void note_handled_signal(bool restarts) noexcept {
-  thread_state* const home = self();
-  if (home == nullptr) return;
-  thread_signals& signals = of_thread();
+void note_handled_signal(thread_state& home, bool restarts) noexcept {
   signals.handled.fetch_add(1, std::memory_order_relaxed);
   if (!restarts) signals.handled_without_restart.fetch_add(1, std::memory_order_relaxed);
   std::atomic_signal_fence(std::memory_order_seq_cst);
-  if (signals.watches.empty()) return;
-  mailbox& mail = home->mail();
+  if (signals.first == nullptr) return;
+  mailbox& mail = home.mail();
   if (signals.posted_to.exchange(&mail) == &mail) return;
   signals.news.handle_post = &look_at_all;
   const int error = errno;

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <cstdint>
-#include <motet/detail/base/list.hpp>
 #include <motet/detail/core/wait_record.hpp>
 #include <motet/runtime/backend.hpp>
 
@@ -20,36 +19,50 @@ enum class on_signal : std::uint8_t {
   go_on,
 };
 
-struct signal_watch_tag;
-
-/// In the frame of a call, around its wait. A handler that runs before does not end the wait.
-class signal_watch : public tagged_link<signal_watch_tag> {
+/// The beginning of a call, which may wait several times.
+class signal_start {
  public:
-  signal_watch(on_signal effect, wait_record& wait) noexcept;
+  signal_start(on_signal effect) noexcept;  // NOLINT(google-explicit-constructor): of a single wait
+  /// Whether a handler has run since then that ends the call. Its thread.
+  bool passed() const noexcept;
+
+ private:
+  on_signal effect_;
+  std::uint64_t seen_;  // handlers, at the beginning
+};
+
+/// In the frame of a call, around one of its waits.
+class signal_watch {
+ public:
+  signal_watch(const signal_start& start, wait_record& wait) noexcept
+      : signal_watch(start, &wait, nullptr) {}
   /// Around operations::perform_until().
-  signal_watch(on_signal effect, const operation& op) noexcept;
+  signal_watch(const signal_start& start, const operation& op) noexcept
+      : signal_watch(start, nullptr, &op) {}
   signal_watch(const signal_watch&) = delete;
   signal_watch& operator=(const signal_watch&) = delete;
-  ~signal_watch() { unlink(); }
+  ~signal_watch();
 
   /// Whether a handler has ended the wait, for wake_reason::time.
   bool ended() const noexcept { return ended_; }
-  /// Called after handlers have run.
+  /// Ends the wait if a handler has run that ends the call.
   void look(thread_state& home) noexcept;
+  signal_watch* next() const noexcept { return next_; }
 
  private:
-  signal_watch(on_signal effect, wait_record* wait, const operation* op) noexcept;
+  signal_watch(const signal_start& start, wait_record* wait, const operation* op) noexcept;
   wait_record* open_wait() const noexcept;
 
-  const on_signal effect_;
+  const signal_start start_;
   wait_record* const wait_;
   const operation* const op_;
-  std::uint64_t seen_ = 0;  // handlers, when the wait began
+  signal_watch* next_ = nullptr;
+  signal_watch* previous_ = nullptr;
   bool ended_ = false;
 };
 
 /// Called by each signal handler, before the program's own. `restarts`: it was installed with
 /// SA_RESTART. Async-signal-safe.
-void note_handled_signal(bool restarts) noexcept;
+void note_handled_signal(thread_state& home, bool restarts) noexcept;
 
 }}}  // namespace motet::MOTET_ABI::detail

@@ -62,34 +62,37 @@ clock::time_point time_limit_of(thread_state& home, int fd, int option) noexcept
   return home.time.after(span_of({span.tv_sec, span.tv_usec * 1'000}));
 }
 
-std::int32_t perform(thread_state& home, operation& op, const char* call, on_signal effect,
+std::int32_t perform(thread_state& home, operation& op, const char* call, const signal_start& start,
                      clock::time_point due) noexcept {
   if (const int error = pending_error(home); error != 0) return -error;
-  return perform_ready(home, op, call, effect, due);
+  return perform_ready(home, op, call, start, due);
 }
 
-std::int32_t perform_ready(thread_state& home, operation& op, const char* call, on_signal effect,
-                           clock::time_point due) noexcept {
-  const signal_watch watch(effect, op);
+std::int32_t perform_ready(thread_state& home, operation& op, const char* call,
+                           const signal_start& start, clock::time_point due) noexcept {
+  const signal_watch watch(start, op);
+  if (start.passed()) return -EINTR;
   const std::int32_t result = home.calls.perform_until(op, call, due);
   if (watch.ended() && (result == -ECANCELED || result == -ETIME)) return -EINTR;
   return result == -ECANCELED ? -interruption_error(home) : result;
 }
 
 std::int32_t await_ready(thread_state& home, int fd, short events, const char* call,
-                         on_signal effect, clock::time_point due) noexcept {
+                         const signal_start& start, clock::time_point due) noexcept {
   operation op;
   op.kind = verb::wait_fd;
   op.fd = fd;
   op.flags = events;
-  const std::int32_t result = perform(home, op, call, effect, due);
+  const std::int32_t result = perform(home, op, call, start, due);
   return result < 0 ? result : 0;
 }
 
-std::int32_t await_time(thread_state& home, clock::time_point due, on_signal effect) noexcept {
+std::int32_t await_time(thread_state& home, clock::time_point due,
+                        const signal_start& start) noexcept {
   if (const int error = pending_error(home); error != 0) return -error;
   wait_record wait("sleep");
-  const signal_watch watch(effect, wait);
+  const signal_watch watch(start, wait);
+  if (start.passed()) return -EINTR;
   const wake_reason reason = park_until(home, wait, due);
   if (reason != wake_reason::time) return -interruption_error(home);
   return watch.ended() ? -EINTR : 0;

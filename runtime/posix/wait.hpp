@@ -13,6 +13,7 @@
 #include <motet/base/clock.hpp>
 
 #include "base/is_ready.hpp"
+#include "core/in_flight.hpp"
 #include "core/thread_state.hpp"
 #include "posix/signal_watch.hpp"
 
@@ -25,7 +26,8 @@ inline constexpr clock::time_point no_limit = clock::time_point::max();
 /// Source: socket(7).
 clock::time_point time_limit_of(thread_state& home, int fd, int option) noexcept;
 
-/// Returns: what a handler does to a call on a socket. One with a time limit is not restarted.
+/// Returns: what a handler does to a call that the kernel restarts only without a time limit, such
+///          as one on a socket.
 constexpr on_signal effect_with(clock::time_point due) noexcept {
   return due == no_limit ? on_signal::restart : on_signal::fail;
 }
@@ -34,21 +36,22 @@ constexpr on_signal effect_with(clock::time_point due) noexcept {
 /// stays so.
 /// Returns: its result; -ETIME if `due` has passed; -EINTR; for an interruption, before anything
 ///          happened, minus its error: ECANCELED or that of posix::deadline_as.
-std::int32_t perform(thread_state& home, operation& op, const char* call, on_signal effect,
+std::int32_t perform(thread_state& home, operation& op, const char* call, const signal_start& start,
                      clock::time_point due = no_limit) noexcept;
 
 /// The same for an operation that will hardly wait: it begins though an interruption is pending.
-std::int32_t perform_ready(thread_state& home, operation& op, const char* call, on_signal effect,
-                           clock::time_point due = no_limit) noexcept;
+std::int32_t perform_ready(thread_state& home, operation& op, const char* call,
+                           const signal_start& start, clock::time_point due = no_limit) noexcept;
 
 /// Waits until poll(2) would report one of `events`.
 /// Returns: 0, or as perform().
 std::int32_t await_ready(thread_state& home, int fd, short events, const char* call,
-                         on_signal effect, clock::time_point due = no_limit) noexcept;
+                         const signal_start& start, clock::time_point due = no_limit) noexcept;
 
 /// Waits until the instant.
 /// Returns: 0, -EINTR, or minus the error of an interruption.
-std::int32_t await_time(thread_state& home, clock::time_point due, on_signal effect) noexcept;
+std::int32_t await_time(thread_state& home, clock::time_point due,
+                        const signal_start& start) noexcept;
 
 /// Returns: the error of a call that must not wait because an interruption is pending, once every
 ///          runnable fiber has had its turn; 0 if none is.
@@ -61,6 +64,20 @@ int interruption_error(thread_state& home) noexcept;
 constexpr bool never_waits(int flags) noexcept {
   return (flags & (MSG_DONTWAIT | MSG_OOB | MSG_ERRQUEUE)) != 0;
 }
+/// In the frame of a call on a descriptor, which another fiber may close while the call waits: the
+/// number may be another file's afterwards.
+class noted_use {
+ public:
+  noted_use(thread_state& home, int fd) noexcept : use_(fd) { home.calls.note_use(use_); }
+  noted_use(const noted_use&) = delete;
+  noted_use& operator=(const noted_use&) = delete;
+  ~noted_use() { use_.unlink(); }
+  bool closed() const noexcept { return use_.closed; }
+
+ private:
+  descriptor_use use_;
+};
+
 /// Returns: whether it is a file on a disk, whose calls are always the C library's. Sockets, pipes
 ///          and terminals, which have no position, are recognised soonest.
 bool is_file(int fd) noexcept;
@@ -89,6 +106,9 @@ clock::time_point due_at(thread_state& home, clockid_t id, const timespec& limit
 
 /// Returns: an option of SOL_SOCKET that is an int; -1 if it is no socket.
 int socket_option(int fd, int option) noexcept;
+inline bool is_socket(int fd) noexcept {
+  return socket_option(fd, SO_TYPE) >= 0;
+}
 /// Returns: whether the program has made the descriptor non-blocking.
 bool is_nonblocking(int fd) noexcept;
 

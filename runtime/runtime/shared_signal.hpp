@@ -11,7 +11,7 @@
 #include <cerrno>
 #include <motet/base/errors.hpp>
 
-#include "base/system_calls.hpp"
+#include "base/own_handler.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail { namespace shared_signal {
 
@@ -26,13 +26,13 @@ inline bool has_handler(const struct sigaction& action) noexcept {
 /// the program wanted that. `old_action` is written before `new_handler` can run.
 /// Throws: std::system_error.
 inline void install(int signal, handler new_handler, struct sigaction& old_action) {
-  if (sys::sigaction(signal, nullptr, &old_action) != 0) throw_errno(errno, "sigaction");
+  if (::sigaction(signal, nullptr, &old_action) != 0) throw_errno(errno, "sigaction");
   struct sigaction action{};
   action.sa_sigaction = new_handler;
   action.sa_mask = old_action.sa_mask;
   action.sa_flags = SA_SIGINFO | SA_ONSTACK |
                     (has_handler(old_action) ? old_action.sa_flags & SA_RESTART : SA_RESTART);
-  if (sys::sigaction(signal, &action, nullptr) != 0) throw_errno(errno, "sigaction");
+  if (install_own(signal, &action, nullptr) != 0) throw_errno(errno, "sigaction");
 }
 
 /// In a handler: calls the program's, if there is one.

@@ -360,7 +360,7 @@ TEST_CASE("pthread_cond_timedwait() in a fiber keeps its limit and its clock") {
   });
 }
 
-TEST_CASE("mtx_lock() and cnd_wait() are the same locks") {
+TEST_CASE("pthread_mutex_lock() and pthread_cond_wait() under their names in C11") {
   run([] {
     mtx_t mutex{};
     cnd_t condition{};

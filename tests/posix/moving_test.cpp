@@ -204,6 +204,78 @@ TEST_CASE("splice() in a fiber waits for room") {
   }
 }
 
+TEST_CASE("splice() in a fiber makes one message of what is in the pipe") {
+  for (const std::string to : {"datagram", "seqpacket"}) {
+    CAPTURE(to);
+    compare([&](journal& log) {
+      pair source("pipe");
+      pair target(to);
+      const std::string text = text_of(10'000);
+      REQUIRE(::write(source.writer.get(), text.data(), text.size()) == 10'000);
+      log.call("splice", ::splice(source.reader.get(), nullptr, target.writer.get(), nullptr,
+                                  text.size(), 0));
+      std::string message(20'000, ' ');
+      log.call("recv", ::recv(target.reader.get(), message.data(), message.size(), MSG_DONTWAIT));
+    });
+  }
+}
+
+TEST_CASE("splice() in a fiber has the errors of a thread without waiting first") {
+  compare([](journal& log) {
+    ::signal(SIGPIPE, SIG_IGN);
+    const pair empty("stream");
+    const pair other("stream");
+    pair pipe("pipe");
+    const auto splice = [&](int from, off64_t* offset, int to) {
+      return ::splice(from, offset, to, nullptr, 100, 0);
+    };
+    off64_t offset = 0;
+    log.call("no pipe", splice(empty.reader.get(), nullptr, other.writer.get()));
+    log.call("no target", splice(empty.reader.get(), nullptr, -1));
+    log.call("offset", splice(empty.reader.get(), &offset, pipe.writer.get()));
+    const pair mixed("pipe");
+    ::fcntl(mixed.reader.get(), F_SETFL, O_NONBLOCK);
+    log.call("non-blocking", splice(mixed.reader.get(), nullptr, pipe.writer.get()));
+    log.call("tee", ::tee(mixed.reader.get(), pipe.writer.get(), 100, 0));
+    pipe.reader.close();
+    log.call("no reader", splice(empty.reader.get(), nullptr, pipe.writer.get()));
+  });
+}
+
+TEST_CASE("splice() in a fiber waits for a terminal") {
+  compare_waiting([](journal& log) {
+    pair source("terminal");
+    pair target("pipe");
+    {
+      const later writer([&] { REQUIRE(::write(source.writer.get(), "typed", 5) == 5); });
+      log.call("splice",
+               ::splice(source.reader.get(), nullptr, target.writer.get(), nullptr, 100, 0));
+    }
+    log.text("data", drain(target.reader.get(), 5));
+  });
+}
+
+TEST_CASE(
+    "splice() and sendfile() in a fiber end with EBADF when another fiber closes the other end") {
+  motet::run([] {
+    pair source("pipe");
+    pair target("stream");
+    motet::fiber<void> mover = motet::spin([&] {
+      CHECK(::splice(source.reader.get(), nullptr, target.writer.get(), nullptr, 100, 0) == -1);
+      CHECK(errno == EBADF);
+    });
+    motet::sleep_for(5ms);
+    const int number = target.writer.release();
+    CHECK(::close(number) == 0);
+    const pair reused("stream");  // has the number
+    CHECK(::write(source.writer.get(), "lost", 4) == 4);
+    mover.await();
+    std::array<char, 8> data{};
+    CHECK(::recv(reused.reader.get(), data.data(), data.size(), MSG_DONTWAIT) == -1);
+    CHECK(::recv(reused.writer.get(), data.data(), data.size(), MSG_DONTWAIT) == -1);
+  });
+}
+
 TEST_CASE("splice() in a fiber moves between a file and a pipe") {
   compare_waiting([](journal& log) {
     pair ends("pipe");

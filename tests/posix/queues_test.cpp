@@ -21,6 +21,7 @@
 #include <functional>
 #include <motet/posix.hpp>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "posix/journal.hpp"
@@ -182,6 +183,8 @@ TEST_CASE("mq_receive() and mq_send() in a fiber wait for a message and for room
     log.call("wrong limit",
              ::mq_timedreceive(with.id, buffer.data(), buffer.size(), nullptr, &wrong));
     log.call("no queue", ::mq_receive(-1, buffer.data(), buffer.size(), nullptr));
+    const motet::fd file(::open("/dev/null", O_RDWR | O_CLOEXEC));
+    log.call("no queue", ::mq_send(file.get(), "x", 1, 0));
     mq_attr mode{};
     mode.mq_flags = O_NONBLOCK;
     ::mq_setattr(with.id, &mode, nullptr);
@@ -189,6 +192,20 @@ TEST_CASE("mq_receive() and mq_send() in a fiber wait for a message and for room
     limit = soon(1s);
     log.call("timed receive",
              ::mq_timedreceive(with.id, buffer.data(), buffer.size(), nullptr, &limit));
+  });
+}
+
+TEST_CASE("mq_close() ends the calls of other fibers with EBADF") {
+  motet::run([] {
+    queue with;
+    motet::fiber<void> receiver = motet::spin([&] {
+      std::array<char, 16> buffer{};
+      CHECK(::mq_receive(with.id, buffer.data(), buffer.size(), nullptr) == -1);
+      CHECK(errno == EBADF);
+    });
+    motet::sleep_for(5ms);
+    CHECK(::mq_close(std::exchange(with.id, -1)) == 0);
+    receiver.await();
   });
 }
 
@@ -215,6 +232,7 @@ TEST_CASE("msgrcv() and msgsnd() in a fiber wait for a message and for room") {
       });
       log.call("send", ::msgsnd(with.queue, &received, sizeof received.text, 0));
     }
+    log.call("copy", ::msgrcv(with.queue, &received, sizeof received.text, 0, MSG_COPY));
     log.call("too small", ::msgrcv(with.queue, &received, 1, 0, 0));
     log.call("no queue", ::msgrcv(-1, &received, sizeof received.text, 0, 0));
     received.type = 0;
@@ -269,7 +287,7 @@ TEST_CASE("pclose() in a fiber waits for the command") {
 
 TEST_CASE("res_nquery() and res_nsearch() in a fiber ask the caller's name servers") {
   compare_waiting([](journal& log) {
-    const name_server server(4);
+    const name_server server(5);
     struct __res_state state{};
     REQUIRE(::res_ninit(&state) == 0);
     server.serve(state);
@@ -281,8 +299,14 @@ TEST_CASE("res_nquery() and res_nsearch() in a fiber ask the caller's name serve
     note_answer(log, "nsearch", length, answer.data());
     length = ::res_nquerydomain(&state, "known", "test", ns_c_in, ns_t_a, answer.data(), size);
     note_answer(log, "nquerydomain", length, answer.data());
+    answer = {};
     length = ::res_nquery(&state, "other.test", ns_c_in, ns_t_a, answer.data(), size);
     note_answer(log, "nquery", length, answer.data());
+    log.number("code in the answer", answer[3] & 15);
+    log.number("error in the state", state.res_h_errno);
+    length =
+        ::res_nquerydomain(&state, "known.test", nullptr, ns_c_in, ns_t_a, answer.data(), size);
+    note_answer(log, "nquerydomain", length, answer.data());
     ::res_nclose(&state);
   });
 }

@@ -153,7 +153,7 @@ const std::vector<waiting_call> never_restarted{
     {"sleep",
      [](things&) {
        errno = 0;
-       return long{::sleep(2)};
+       return ::sleep(2) * 1'000L + errno;
      }},
     {"thrd_sleep",
      [](things&) {
@@ -172,6 +172,13 @@ const std::vector<waiting_call> never_restarted{
        ::setsockopt(with.ends[0], SOL_SOCKET, SO_RCVTIMEO, &none, sizeof none);
        errno = error;
        return result;
+     }},
+    {"sem_timedwait",
+     [](things& with) {
+       timespec limit{};
+       ::clock_gettime(CLOCK_REALTIME, &limit);
+       limit.tv_sec += 2;
+       return long{::sem_timedwait(&with.semaphore, &limit)};
      }},
     {"sigtimedwait",
      [](things&) {
@@ -328,6 +335,96 @@ TEST_CASE("pause() and sigsuspend() in a fiber wait for a handler") {
     log.number("handled", handled);
     ::pthread_sigmask(SIG_SETMASK, &previous, nullptr);
   });
+}
+
+TEST_CASE("sigsuspend() in a fiber misses no handler while other fibers run") {
+  const usr1_handler handler(0);
+  motet::run([] {
+    sigset_t none{};
+    ::sigemptyset(&none);
+    bool is_over = false;
+    motet::fiber<void> sender = motet::spin([&] {
+      while (!is_over) {
+        ::usleep(2'000);
+        ::raise(SIGUSR1);
+      }
+    });
+    for (int i = 0; i < 20; ++i) {
+      CHECK(::sigsuspend(&none) == -1);
+      CHECK(errno == EINTR);
+    }
+    is_over = true;
+    sender.await();
+  });
+}
+
+TEST_CASE("sigaction(): a handler may end its thread") {
+  const auto ends_thread = [](int) { ::pthread_exit(nullptr); };
+  struct sigaction action{};
+  struct sigaction previous{};
+  action.sa_handler = ends_thread;
+  REQUIRE(::sigaction(SIGUSR2, &action, &previous) == 0);
+  std::atomic<bool> is_ready{false};
+  pthread_t thread{};
+  const auto wait = [](void* ready) -> void* {
+    *static_cast<std::atomic<bool>*>(ready) = true;
+    for (;;) ::pause();
+  };
+  REQUIRE(::pthread_create(&thread, nullptr, wait, &is_ready) == 0);
+  while (!is_ready) std::this_thread::yield();
+  CHECK(::pthread_kill(thread, SIGUSR2) == 0);
+  CHECK(::pthread_join(thread, nullptr) == 0);
+  ::sigaction(SIGUSR2, &previous, nullptr);
+}
+
+TEST_CASE("sigaction(): handlers that call the one before work around a signal_set") {
+  static struct sigaction before{};
+  static int calls = 0;
+  static int outer_calls = 0;
+  struct sigaction inner{};
+  struct sigaction previous{};
+  inner.sa_handler = [](int) { ++calls; };
+  REQUIRE(::sigaction(SIGUSR2, &inner, &previous) == 0);
+  motet::run([&] {
+    motet::signal_set signals{SIGUSR2};
+    struct sigaction outer{};
+    outer.sa_handler = [](int number) {
+      ++outer_calls;
+      if (outer_calls < 10) before.sa_handler(number);
+    };
+    REQUIRE(::sigaction(SIGUSR2, &outer, &before) == 0);
+    ::raise(SIGUSR2);
+    CHECK(signals.next() == SIGUSR2);
+    CHECK(outer_calls == 1);
+  });
+  struct sigaction present{};
+  REQUIRE(::sigaction(SIGUSR2, nullptr, &present) == 0);
+  CHECK(present.sa_handler == inner.sa_handler);
+  ::raise(SIGUSR2);
+  CHECK(calls == 1);
+  ::sigaction(SIGUSR2, &previous, nullptr);
+}
+
+TEST_CASE("sigaction(): a handler gets its siginfo_t, whatever handler was there before") {
+  static std::atomic<int> wrong{0};
+  struct sigaction plain{};
+  struct sigaction informed{};
+  struct sigaction previous{};
+  plain.sa_handler = [](int) {};
+  informed.sa_sigaction = [](int number, siginfo_t* info, void*) {
+    if (info->si_signo != number) ++wrong;
+  };
+  informed.sa_flags = SA_SIGINFO;
+  REQUIRE(::sigaction(SIGUSR2, &plain, &previous) == 0);
+  std::atomic<bool> is_over{false};
+  std::thread sender([&, target = ::pthread_self()] {
+    while (!is_over) ::pthread_kill(target, SIGUSR2);
+  });
+  for (int i = 0; i < 2'000; ++i) ::sigaction(SIGUSR2, i % 2 == 0 ? &informed : &plain, nullptr);
+  is_over = true;
+  sender.join();
+  ::sigaction(SIGUSR2, &previous, nullptr);
+  CHECK(wrong == 0);
 }
 
 TEST_CASE("sigaction(): a handler ends the calls of each fiber that waits, and none in plain()") {

@@ -157,10 +157,10 @@ int spawn(const launch_plan& plan, const std::string& path, pid_t& process_id) {
 void drop_signal_handlers() {
   for (int number = 1; number < NSIG; ++number) {
     struct sigaction action{};
-    if (sys::sigaction(number, nullptr, &action) != 0 || action.sa_handler == SIG_IGN) continue;
+    if (::sigaction(number, nullptr, &action) != 0 || action.sa_handler == SIG_IGN) continue;
     action.sa_flags = 0;
     action.sa_handler = SIG_DFL;
-    sys::sigaction(number, &action, nullptr);
+    ::sigaction(number, &action, nullptr);
   }
 }
 

@@ -15,7 +15,6 @@
 
 #include "base/saved_errno.hpp"
 #include "base/sigpipe.hpp"
-#include "base/system_calls.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
@@ -55,7 +54,7 @@ void on_bus_error(int signal, siginfo_t* info, void* context) noexcept {
   if ((previous.sa_flags & SA_SIGINFO) != 0) {
     previous.sa_sigaction(signal, info, context);
   } else if (previous.sa_handler == SIG_DFL || previous.sa_handler == SIG_IGN) {
-    sys::sigaction(signal, &previous, nullptr);  // a fault happens again
+    ::sigaction(signal, &previous, nullptr);  // a fault happens again
     if (info->si_code <= 0) ::raise(signal);  // a sent signal does not
   } else {
     previous.sa_handler(signal);
@@ -66,7 +65,7 @@ bool install_once() noexcept {
   struct sigaction action{};
   action.sa_sigaction = &on_bus_error;
   action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;
-  return sys::sigaction(SIGBUS, &action, &previous) == 0;
+  return ::sigaction(SIGBUS, &action, &previous) == 0;
 }
 
 void reserve_on_disk(int fd, std::size_t offset, std::size_t size) {

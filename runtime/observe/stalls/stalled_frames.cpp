@@ -88,7 +88,7 @@ void answer_for_frames() {
   void* frame = nullptr;
   ::backtrace(&frame, 1);  // loads the unwinder, which the handler must not
   struct sigaction present{};
-  if (sys::sigaction(the_signal, nullptr, &present) != 0) throw_errno(errno, "sigaction");
+  if (::sigaction(the_signal, nullptr, &present) != 0) throw_errno(errno, "sigaction");
   if ((present.sa_flags & SA_SIGINFO) != 0 && present.sa_sigaction == &on_signal) return;
   shared_signal::install(the_signal, &on_signal, old_action);
 }

@@ -42,12 +42,15 @@ struct close_call {
   int error = 0;
 };
 
-/// Interruptions do not end it: the stream is gone in any case.
+/// Interruptions do not end it: the stream is gone in any case. What the stream has not written yet
+/// is written here, because a SIGPIPE is the caller's.
 int close_command(thread_state& home, FILE* stream) {
   const internal_shield shield;
+  bool has_begun = false;
+  std::fflush(stream);
   const auto ended = plain_call<close_call>::make(home, offload_pool::calls, on_signal::go_on,
-                                                  close_call{stream, 0, 0});
-  if (ended == nullptr) return libc.pclose(stream);
+                                                  close_call{stream, 0, 0}, &has_begun);
+  if (ended == nullptr) return has_begun ? -1 : libc.pclose(stream);
   const close_call& outcome = ended->call();
   return outcome.status < 0 ? fail(outcome.error) : outcome.status;
 }

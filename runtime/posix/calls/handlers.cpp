@@ -70,6 +70,11 @@ sighandler_t sysv_signal(int number, sighandler_t new_handler) noexcept {
   return replace_handler(number, new_handler, none, SA_RESETHAND | SA_NODEFER);
 }
 
+sighandler_t __sysv_signal(  // NOLINT(bugprone-reserved-identifier,cert-dcl37-c,cert-dcl51-cpp)
+    int number, sighandler_t new_handler) noexcept {
+  return ::sysv_signal(number, new_handler);
+}
+
 int siginterrupt(int number, int interrupts) noexcept {
   struct sigaction action{};
   if (::sigaction(number, nullptr, &action) < 0) return -1;

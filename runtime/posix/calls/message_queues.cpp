@@ -20,11 +20,13 @@ template <typename Attempt>
 auto move_message(thread_state& home, mqd_t queue, short events, clock::time_point due,
                   Attempt attempt) noexcept -> decltype(attempt(nullptr)) {
   constexpr timespec past{};
+  const signal_start start(on_signal::restart);
+  const noted_use use(home, queue);
   for (;;) {
     const auto result = attempt(&past);
     if (result >= 0 || errno != ETIMEDOUT || home.time.now() >= due) return result;
-    const std::int32_t error =
-        await_ready(home, queue, events, "message queue", on_signal::restart, due);
+    const std::int32_t error = await_ready(home, queue, events, "message queue", start, due);
+    if (use.closed()) return fail(EBADF);
     if (error != 0) return fail(error == -ETIME ? ETIMEDOUT : -error);
   }
 }
@@ -65,6 +67,13 @@ int mq_send(mqd_t queue, const char* buffer, std::size_t size, unsigned priority
       move_message(call.home(), queue, POLLOUT, no_limit, [&](const timespec* limit) {
         return libc.mq_timedsend(queue, buffer, size, priority, limit);
       }));
+}
+
+/// Calls of other fibers of the thread end first, as with close(2).
+int mq_close(mqd_t queue) noexcept {
+  const fiber_call call;
+  if (queue >= 0 && call.may_wait() && !call.home().calls.end_all_on(queue)) return fail(EBADF);
+  return libc.mq_close(queue);
 }
 
 int mq_timedsend(mqd_t queue, const char* buffer, std::size_t size, unsigned priority,

@@ -25,10 +25,10 @@ class plain_call final : public blocking_call {
  public:
   /// Makes the call on another thread and waits for its end.
   /// Returns: the call; null, with errno, if it could not be made, or an interruption has ended the
-  ///          wait.
+  ///          wait; then sets `has_begun`.
   /// Throws: std::bad_alloc.
   static std::shared_ptr<plain_call> make(thread_state& home, offload_pool pool, on_signal effect,
-                                          Call call) {
+                                          Call call, bool* has_begun = nullptr) {
     if (const int pending = pending_error(home); pending != 0) {
       errno = pending;
       return nullptr;
@@ -36,6 +36,7 @@ class plain_call final : public blocking_call {
     auto shared = std::make_shared<plain_call>(std::move(call));
     shared->pool = pool;
     const std::int32_t error = shared->begin(shared);
+    if (has_begun != nullptr) *has_begun = error == 0;
     const std::int32_t result = error != 0 ? error : shared->await_end(home, effect);
     if (result == 0) return shared;
     errno = -result;

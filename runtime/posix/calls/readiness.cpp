@@ -16,8 +16,8 @@ template <typename Block>
 int wait_by_poll(thread_state& home, pollfd* entries, nfds_t count, clock::time_point due,
                  const sigset_t* mask, Block block) noexcept {
   constexpr timespec now{};
-  const auto await = [&](clock::time_point limit) {
-    return await_any_ready(home, {entries, count}, limit);
+  const auto await = [&](clock::time_point limit, const signal_start& start) {
+    return await_any_ready(home, {entries, count}, limit, start);
   };
   if (mask == nullptr)
     return look_until_ready(home, due, [&] { return sys::poll(entries, count, 0); }, await, block);
@@ -29,8 +29,8 @@ int wait_by_poll(thread_state& home, pollfd* entries, nfds_t count, clock::time_
 template <typename Block>
 int wait_by_epoll(thread_state& home, int epoll, epoll_event* events, int most,
                   clock::time_point due, const sigset_t* mask, Block block) noexcept {
-  const auto await = [&](clock::time_point limit) {
-    return await_ready(home, epoll, POLLIN, "epoll_wait", on_signal::fail, limit);
+  const auto await = [&](clock::time_point limit, const signal_start& start) {
+    return await_ready(home, epoll, POLLIN, "epoll_wait", start, limit);
   };
   const auto look = [&] { return libc.epoll_wait(epoll, events, most, 0); };
   if (mask == nullptr) return look_until_ready(home, due, look, await, block);

@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstring>
 #include <functional>
+#include <iterator>
 #include <new>
 #include <string>
 #include <utility>
@@ -22,14 +23,21 @@ namespace motet { inline namespace MOTET_ABI { namespace detail { namespace {
 
 using resolver_state = struct __res_state;  // also the name of a function
 
-/// What a program may have set in a state: options, time limits and servers.
+/// What a program may have set in a state: options, time limits, servers and domains.
 void copy_settings(const resolver_state& from, resolver_state& to) noexcept {
-  if ((from.options & RES_INIT) == 0) return;
   to.options = from.options;
   to.retrans = from.retrans;
   to.retry = from.retry;
+  to.ndots = from.ndots;
   to.nscount = from.nscount;
   std::memcpy(to.nsaddr_list, from.nsaddr_list, sizeof to.nsaddr_list);
+  std::memcpy(to.defdname, from.defdname, sizeof to.defdname);
+  for (std::size_t i = 0; i < std::size(to.dnsrch); ++i) {
+    const char* const domain = from.dnsrch[i];
+    const bool is_own = domain != nullptr && domain >= from.defdname &&
+                        domain < from.defdname + sizeof from.defdname;
+    to.dnsrch[i] = is_own ? to.defdname + (domain - from.defdname) : nullptr;
+  }
 }
 
 struct query_call {
@@ -37,12 +45,12 @@ struct query_call {
 
   void operator()() noexcept {
     resolver_state state{};
-    if (::res_ninit(&state) == 0) {
-      copy_settings(settings, state);
-      result = ask(&state, answer.data(), static_cast<int>(answer.size()));
-      resolver_error = state.res_h_errno;
-      error = errno;
-    }
+    error = errno;
+    if (::res_ninit(&state) != 0) return;
+    copy_settings(settings, state);
+    result = ask(&state, answer.data(), static_cast<int>(answer.size()));
+    error = errno;
+    resolver_error = state.res_h_errno;
     ::res_nclose(&state);
   }
 
@@ -54,23 +62,28 @@ struct query_call {
   int resolver_error = NETDB_INTERNAL;
 };
 
-int ask_elsewhere(thread_state& home, const resolver_state& state, unsigned char* answer, int size,
+int note_failure(resolver_state& state, int error) noexcept {
+  state.res_h_errno = NETDB_INTERNAL;
+  h_errno = NETDB_INTERNAL;
+  return fail(error);
+}
+
+/// An answer that reports an error is left in the buffer, as by the C library.
+int ask_elsewhere(thread_state& home, resolver_state& state, unsigned char* answer, int size,
                   query_call::function ask) {
+  if ((state.options & RES_INIT) == 0 && ::res_ninit(&state) != 0) return -1;
   query_call query;
   copy_settings(state, query.settings);
   query.ask = std::move(ask);
   query.answer.resize(static_cast<std::size_t>(size));
   const auto ended =
       plain_call<query_call>::make(home, offload_pool::names, on_signal::go_on, std::move(query));
-  if (ended == nullptr) {
-    h_errno = NETDB_INTERNAL;
-    return -1;
-  }
+  if (ended == nullptr) return note_failure(state, errno);
   const query_call& outcome = ended->call();
+  std::copy(outcome.answer.begin(), outcome.answer.end(), answer);
+  state.res_h_errno = outcome.resolver_error;
   h_errno = outcome.resolver_error;
-  if (outcome.result < 0) return fail(outcome.error);
-  std::copy_n(outcome.answer.begin(), std::min(size, outcome.result), answer);
-  return outcome.result;
+  return outcome.result < 0 ? fail(outcome.error) : outcome.result;
 }
 
 /// Calls `ask` on another thread, or `block()` where no fiber can wait.
@@ -82,8 +95,7 @@ int query(res_state state, unsigned char* answer, int size, Block block,
   try {
     return call.result(ask_elsewhere(call.home(), *state, answer, size, make_ask()));
   } catch (const std::bad_alloc&) {
-    h_errno = NETDB_INTERNAL;
-    return fail(ENOMEM);
+    return note_failure(*state, ENOMEM);
   }
 }
 
@@ -97,9 +109,11 @@ query_call::function asking(named_query function, const char* name, int kind, in
 }
 
 query_call::function asking_domain(const char* name, const char* domain, int kind, int type) {
-  return [text = std::string(name), other = std::string(domain), kind, type](
-             res_state state, unsigned char* answer, int size) {
-    return libc.res_nquerydomain(state, text.c_str(), other.c_str(), kind, type, answer, size);
+  return [text = std::string(name), has_domain = domain != nullptr,
+          other = std::string(domain != nullptr ? domain : ""), kind,
+          type](res_state state, unsigned char* answer, int size) {
+    return libc.res_nquerydomain(state, text.c_str(), has_domain ? other.c_str() : nullptr, kind,
+                                 type, answer, size);
   };
 }
 
@@ -140,9 +154,9 @@ int res_nquerydomain(res_state state, const char* name, const char* domain, int 
 
 int res_nsend(res_state state, const unsigned char* message, int length, unsigned char* answer,
               int size) noexcept {
-  return query(
-      state, answer, size, [&] { return libc.res_nsend(state, message, length, answer, size); },
-      [&] { return sending(message, length); });
+  const auto block = [&] { return libc.res_nsend(state, message, length, answer, size); };
+  if (length < 0) return block();
+  return query(state, answer, size, block, [&] { return sending(message, length); });
 }
 
 int res_query(const char* name, int kind, int type, unsigned char* answer, int size) noexcept {
@@ -166,9 +180,9 @@ int res_querydomain(const char* name, const char* domain, int kind, int type, un
 }
 
 int res_send(const unsigned char* message, int length, unsigned char* answer, int size) noexcept {
-  return query(
-      &_res, answer, size, [&] { return libc.res_send(message, length, answer, size); },
-      [&] { return sending(message, length); });
+  const auto block = [&] { return libc.res_send(message, length, answer, size); };
+  if (length < 0) return block();
+  return query(&_res, answer, size, block, [&] { return sending(message, length); });
 }
 
 }  // extern "C"

@@ -79,8 +79,8 @@ int select_in_fiber(thread_state& home, int count, const three_sets& sets, clock
   try {
     const std::vector<pollfd> entries = wanted.entries();
     const auto look = [&] { return wanted.look(mask); };
-    const auto await = [&](clock::time_point limit) {
-      return await_any_ready(home, entries, limit);
+    const auto await = [&](clock::time_point limit, const signal_start& start) {
+      return await_any_ready(home, entries, limit, start);
     };
     if (mask != nullptr && must_not_switch(home)) return block();
     const int result = mask == nullptr ? look_until_ready(home, due, look, await, block_with_sets)

@@ -13,7 +13,8 @@
 
 namespace motet { inline namespace MOTET_ABI { namespace detail { namespace {
 
-/// A fiber of the same thread may be about to post: so the first attempts are a turn apart.
+/// A semaphore with a time limit does not restart a call, in spite of signal(7). A fiber of the
+/// same thread may be about to post: so the first attempts are a turn apart.
 int wait_in_fiber(thread_state& home, sem_t* semaphore, clock::time_point due) noexcept {
   const auto attempt = [&]() -> std::optional<int> {
     if (::sem_trywait(semaphore) == 0) return 0;
@@ -27,7 +28,7 @@ int wait_in_fiber(thread_state& home, sem_t* semaphore, clock::time_point due) n
     home.snooze();
     if (const std::optional<int> result = attempt()) return *result;
   }
-  return call_with_pauses(home, on_signal::restart, attempt, due).value_or(-1);
+  return call_with_pauses(home, effect_with(due), attempt, due).value_or(-1);
 }
 
 }}}}  // namespace motet::MOTET_ABI::detail

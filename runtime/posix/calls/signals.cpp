@@ -18,7 +18,7 @@
 namespace motet { inline namespace MOTET_ABI { namespace detail { namespace {
 
 /// Returns: the number of a signal of the set; -1 with errno EAGAIN when `due` has passed.
-int take_signal(thread_state& home, const sigset_t& set, siginfo_t* info, on_signal effect,
+int take_signal(thread_state& home, const sigset_t& set, siginfo_t* info, const signal_start& start,
                 clock::time_point due) noexcept {
   constexpr timespec now{};
   const fd pending(::signalfd(-1, &set, SFD_CLOEXEC));
@@ -26,7 +26,7 @@ int take_signal(thread_state& home, const sigset_t& set, siginfo_t* info, on_sig
     const int number = libc.sigtimedwait(&set, info, &now);
     if (number >= 0 || (errno != EAGAIN && errno != EINTR)) return number;
     if (!pending) return fail(EAGAIN);
-    const std::int32_t error = await_ready(home, pending.get(), POLLIN, "sigwait", effect, due);
+    const std::int32_t error = await_ready(home, pending.get(), POLLIN, "sigwait", start, due);
     if (error != 0) return fail(error == -ETIME ? EAGAIN : -error);
   }
 }
@@ -34,8 +34,9 @@ int take_signal(thread_state& home, const sigset_t& set, siginfo_t* info, on_sig
 /// Waits until a handler has run.
 int await_handler(thread_state& home) noexcept {
   constexpr std::chrono::hours span(1);
+  const signal_start start(on_signal::fail);
   std::int32_t error = 0;
-  while (error == 0) error = await_time(home, home.time.after(span), on_signal::fail);
+  while (error == 0) error = await_time(home, home.time.after(span), start);
   return fail(-error);
 }
 
@@ -82,7 +83,9 @@ int sigsuspend(const sigset_t* mask) {
   constexpr timespec now{};
   return look_with_mask(
       home, no_limit, [&] { return libc.ppoll(nullptr, 0, &now, mask); },
-      [&](motet::clock::time_point due) { return await_time(home, due, on_signal::fail); });
+      [&](motet::clock::time_point due, const signal_start& start) {
+        return await_time(home, due, start);
+      });
 }
 
 }  // extern "C"

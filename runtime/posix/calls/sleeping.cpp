@@ -16,13 +16,14 @@
 namespace motet { inline namespace MOTET_ABI { namespace detail { namespace {
 
 /// Returns: 0, EINTR, or the error of an interruption; then sets `rest`, unless it is null.
-int sleep_for(thread_state& home, clock::duration span, timespec* rest) noexcept {
+int sleep_for(thread_state& home, clock::duration span, timespec* rest,
+              const signal_start& start = on_signal::fail) noexcept {
   if (span <= clock::duration(0)) {
     home.snooze();
     return 0;
   }
   const clock::time_point due = home.time.after(span);
-  const std::int32_t result = await_time(home, due, on_signal::fail);
+  const std::int32_t result = await_time(home, due, start);
   if (result == 0) return 0;
   if (rest != nullptr) *rest = span_until(home, due);
   return -result;
@@ -36,12 +37,13 @@ clock::duration time_of(clockid_t id) noexcept {
 
 /// A clock that can be set is looked at again when the difference has passed.
 int sleep_until(thread_state& home, clockid_t id, clock::duration due) noexcept {
+  const signal_start start(on_signal::fail);
   for (;;) {
     const clock::duration rest = due - time_of(id);
     if (rest <= clock::duration(0)) return 0;
     constexpr clock::duration longest = std::chrono::seconds(1);
     const clock::duration span = id == CLOCK_MONOTONIC ? rest : std::min(rest, longest);
-    if (const int error = sleep_for(home, span, nullptr); error != 0) return error;
+    if (const int error = sleep_for(home, span, nullptr, start); error != 0) return error;
   }
 }
 
@@ -88,6 +90,7 @@ unsigned sleep(unsigned seconds) {
   if (!sleeps_in_fiber(call, &span)) return libc.sleep(seconds);
   timespec rest{};
   const int error = sleep_for(call.home(), span_of(span), &rest);
+  if (error == EINTR) errno = EINTR;
   if (error == EBADF) return 0;                               // the caller retries
   const bool rounds_up = error != EINTR && rest.tv_nsec > 0;  // an interrupted sleep is never over
   return static_cast<unsigned>(rest.tv_sec + (rounds_up ? 1 : 0));

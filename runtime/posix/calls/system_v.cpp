@@ -66,7 +66,7 @@ int msgsnd(int id, const void* message, std::size_t size, int flags) {
 
 ssize_t msgrcv(int id, void* message, std::size_t size, long type, int flags) {
   const fiber_call call;
-  if ((flags & IPC_NOWAIT) != 0 || !call.may_wait())
+  if ((flags & (IPC_NOWAIT | MSG_COPY)) != 0 || !call.may_wait())
     return libc.msgrcv(id, message, size, type, flags);
   return call.result(call_until(call.home(), no_limit, ENOMSG, [&] {
     return libc.msgrcv(id, message, size, type, flags | IPC_NOWAIT);
@@ -80,9 +80,10 @@ int semtimedop(int id, sembuf* operations, std::size_t count, const timespec* li
       count <= attempts.size() && operations != nullptr && (limit == nullptr || is_valid(*limit));
   if (!is_usual || is_mixed({operations, count}) || !call.may_wait())
     return libc.semtimedop(id, operations, count, limit);
-  std::copy_n(operations, count, attempts.begin());
-  for (sembuf& attempt : attempts)
+  std::transform(operations, operations + count, attempts.begin(), [](sembuf attempt) {
     attempt.sem_flg = static_cast<short>(attempt.sem_flg | IPC_NOWAIT);
+    return attempt;
+  });
   return call.result(call_until(call.home(), due_after(call.home(), limit), EAGAIN, [&] {
     return libc.semtimedop(id, attempts.data(), count, nullptr);
   }));

@@ -7,7 +7,6 @@
 
 #include "posix/locks/functions.hpp"
 #include "posix/locks/lock_in_fiber.hpp"
-#include "posix/look.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
