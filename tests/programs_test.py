@@ -272,6 +272,18 @@ def pg_queries(program):
             server("pg_ctl", "-D", f"{name}/data", "-m", "immediate", "stop")
 
 
+def colour_free(program):
+    sys.path.insert(0, str(pathlib.Path(__file__).parent / "posix"))
+    import clients_test
+
+    with tempfile.TemporaryDirectory() as place, clients_test.https(place, 0) as server:
+        output = run(program, f"{server}/slow", f"{place}/certificate.pem")
+    assert output.count("4 bytes") == 5 and "too late" in output, output
+    times = {line.partition(": ")[0]: float(line.split()[-2]) for line in output.splitlines() if line.endswith(" s")}
+    assert 0.9 < times["two, in fibers"] < 1.8 and 0.9 < times["a thousand naps, in fibers"] < 1.8, output
+    assert 0.3 <= times["a download that may take 0.3 s"] < 0.8, output
+
+
 def main():
     if len(sys.argv) < 3:
         sys.exit(__doc__)

@@ -1,0 +1,165 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Starts a server, and clients that were written for threads, in fibers: all calls of a second take a second together, and
+a limit ends each in time. Exits with 77 if the server is not installed.
+
+usage: clients_test.py PROGRAM redis|postgres|https [COUNT]
+"""
+
+import contextlib
+import http.server
+import os
+import pathlib
+import shutil
+import socket
+import socketserver
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+NGINX = """
+daemon off; master_process off; pid {place}/pid; error_log {place}/log;
+events {{ worker_connections 4096; }}
+http {{
+  access_log off;
+  server {{
+    listen 127.0.0.1:{port} ssl backlog=2048; keepalive_timeout 60s;
+    ssl_certificate {place}/certificate.pem; ssl_certificate_key {place}/key.pem;
+    location /quick {{ return 200 quick; }}
+    location /slow {{ proxy_pass http://127.0.0.1:{slow}; }}
+  }}
+}}
+"""
+
+
+def skip(name):
+    print(f"{name} is not installed")
+    sys.exit(77)
+
+
+def free_port():
+    with socket.socket() as any_socket:
+        any_socket.bind(("127.0.0.1", 0))
+        return any_socket.getsockname()[1]
+
+
+def wait_for(port, process):
+    for _ in range(500):
+        assert process.poll() is None, "the server has ended"
+        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
+            return
+        time.sleep(0.02)
+    raise AssertionError("the server does not answer")
+
+
+@contextlib.contextmanager
+def running(*command):
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    try:
+        yield process
+    finally:
+        process.terminate()
+        process.wait(timeout=20)
+
+
+@contextlib.contextmanager
+def redis(place, _count):
+    program = shutil.which("redis-server") or skip("redis-server")
+    port = free_port()
+    with running(program, "--port", str(port), "--bind", "127.0.0.1", "--save", "", "--dir", place, "--hz", "100") as server:
+        wait_for(port, server)
+        yield f"127.0.0.1:{port}"
+
+
+@contextlib.contextmanager
+def postgres(place, count):
+    folders = sorted(pathlib.Path("/usr/lib/postgresql").glob("*/bin"))
+    if not folders:
+        skip("PostgreSQL")
+    as_user = {"user": "postgres", "group": "postgres"} if os.geteuid() == 0 else {}
+    os.chmod(place, 0o777)
+
+    def server(*command):
+        subprocess.run([str(folders[-1] / command[0]), *command[1:]], check=True, stdout=subprocess.DEVNULL, timeout=50, cwd=place,
+                       **as_user)
+
+    server("initdb", "-D", f"{place}/data", "-A", "trust", "-U", "tester", "--no-sync")
+    server("pg_ctl", "-D", f"{place}/data", "-w", "-l", f"{place}/log", "-o",
+           f"-c listen_addresses='' -k {place} -c fsync=off -c max_connections={3 * count + 10} -c shared_buffers=16MB", "start")
+    try:
+        yield f"host={place} user=tester dbname=postgres"
+    finally:
+        server("pg_ctl", "-D", f"{place}/data", "-m", "immediate", "stop")
+
+
+class Slow(http.server.BaseHTTPRequestHandler):
+    """Answers after a second."""
+
+    def do_GET(self):
+        time.sleep(1)
+        self.send_response(200)
+        self.send_header("Content-Length", "4")
+        self.end_headers()
+        with contextlib.suppress(OSError):
+            self.wfile.write(b"slow")
+
+    def log_message(self, *_):
+        pass
+
+
+class SlowServer(socketserver.ThreadingMixIn, http.server.HTTPServer):
+    request_queue_size = 2048
+    daemon_threads = True
+
+
+@contextlib.contextmanager
+def https(place, _count):
+    program = shutil.which("nginx") or skip("nginx")
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2",
+                    "-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", f"{place}/key.pem", "-out", f"{place}/certificate.pem"], check=True,
+                   capture_output=True)
+    slow = SlowServer(("127.0.0.1", 0), Slow)
+    threading.Thread(target=slow.serve_forever, daemon=True).start()
+    port = free_port()
+    configuration = pathlib.Path(place) / "nginx.conf"
+    configuration.write_text(NGINX.format(place=place, port=port, slow=slow.server_port))
+    with running(program, "-c", str(configuration), "-p", place) as server:
+        wait_for(port, server)
+        yield f"https://127.0.0.1:{port}"
+    slow.shutdown()
+
+
+def numbers(program, kind, server, count, *more):
+    result = subprocess.run([program, kind, server, str(count), *more], capture_output=True, text=True, timeout=50)
+    print(kind, count, *more, result.stdout, result.stderr)
+    assert result.returncode == 0, result.returncode
+    return {name: float(value) for name, value in (word.split("=") for word in result.stdout.split())}
+
+
+def check(program, kind, server, count):
+    """The limits are generous, because other programs may run meanwhile."""
+    result = numbers(program, kind, server, count, "fibers")
+    assert result["successes"] == count, result
+    assert 990 <= result["elapsed"] < 2500, result
+    assert result["descriptors"] == 0, result
+    result = numbers(program, kind, server, count, "fibers", "300")
+    assert result["ended"] == count and result["successes"] == 0, result
+    assert result["latest"] < 500, result
+    assert result["descriptors"] == 0, result
+    result = numbers(program, kind, server, min(count, 20), "threads")
+    assert result["successes"] == min(count, 20), result
+
+
+def main():
+    if len(sys.argv) not in (3, 4):
+        sys.exit(__doc__)
+    program, kind = sys.argv[1:3]
+    count = int(sys.argv[3]) if len(sys.argv) == 4 else 50
+    with tempfile.TemporaryDirectory() as place, globals()[kind](place, count) as server:
+        check(program, kind, server, count)
+
+
+if __name__ == "__main__":
+    main()
