@@ -16,7 +16,8 @@ import tempfile
 import threading
 import time
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "tls"))
+sys.path += [str(pathlib.Path(__file__).resolve().parent / folder) for folder in ("tls", "posix")]
+import clients_test
 from listening import Listening
 from world_test import make_certificates, run
 
@@ -243,39 +244,23 @@ def websocket_chat(program):
 
 
 def pg_queries(program):
-    """Needs the programs of a PostgreSQL server, which do not run as root."""
-    folders = sorted(pathlib.Path("/usr/lib/postgresql").glob("*/bin"))
-    if not folders:
-        print("there is no PostgreSQL")
-        sys.exit(77)
-    with tempfile.TemporaryDirectory() as name:
-        place = pathlib.Path(name)
-        as_user = {}
-        if os.geteuid() == 0:
-            as_user = {"user": "postgres", "group": "postgres"}
-            place.chmod(0o777)
+    with tempfile.TemporaryDirectory() as place, clients_test.postgres(place, 30) as server:
+        output = run(program, server)
+    assert "sum 1275" in output and "cancelled, and the server still runs 0" in output, output
+    duration = int(output.split("connections: ")[1].split()[0])
+    assert 250 <= duration < 2500, output
 
-        def server(*command):
-            result = subprocess.run([str(folders[-1] / command[0]), *command[1:]], capture_output=True, text=True, timeout=50,
-                                    cwd=name, **as_user)
-            assert result.returncode == 0, result
 
-        server("initdb", "-D", f"{name}/data", "-A", "trust", "-U", "tester", "--no-sync")
-        server("pg_ctl", "-D", f"{name}/data", "-w", "-l", f"{name}/log", "-o",
-               f"-c listen_addresses='' -k {name} -c fsync=off", "start")
-        try:
-            output = run(program, f"host={name} user=tester dbname=postgres")
-            assert "sum 1275" in output and "cancelled, and the server still runs 0" in output, output
-            duration = int(output.split("connections: ")[1].split()[0])
-            assert 250 <= duration < 2500, output
-        finally:
-            server("pg_ctl", "-D", f"{name}/data", "-m", "immediate", "stop")
+def pg_pool(program):
+    with tempfile.TemporaryDirectory() as place, clients_test.postgres(place, 30) as server:
+        output = run(program, server)
+    duration = int(output.split("0.1 s: ")[1].split()[0])
+    assert 400 <= duration < 2000, output
+    assert "rolled back, tables: 0" in output and "too slow, still running: 0" in output, output
+    assert "connections, some of them new: 5" in output, output
 
 
 def colour_free(program):
-    sys.path.insert(0, str(pathlib.Path(__file__).parent / "posix"))
-    import clients_test
-
     with tempfile.TemporaryDirectory() as place, clients_test.https(place, 0) as server:
         output = run(program, f"{server}/slow", f"{place}/certificate.pem")
     assert output.count("4 bytes") == 5 and "too late" in output, output
