@@ -2,7 +2,7 @@
 // Locks of the C and C++ libraries, locked by the fibers of one thread, by several threads, and by
 // code that knows nothing of fibers.
 #include <pthread.h>
-#include <semaphore.h>
+#include <sys/wait.h>
 #include <threads.h>
 #include <time.h>
 #include <unistd.h>
@@ -11,6 +11,7 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <cstdlib>
 #include <deque>
 #include <functional>
 #include <motet/motet.hpp>
@@ -181,6 +182,128 @@ TEST_CASE("pthread_mutex_clocklock() in a fiber keeps its limit") {
   });
 }
 
+TEST_CASE("pthread_mutex_lock() serves the fibers of a thread in turn") {
+  run([] {
+    std::mutex mutex;
+    std::array<int, 2> entries{};
+    bool is_over = false;
+    group fibers;
+    for (int& count : entries) {
+      fibers.spin([&] {
+        while (!is_over) {
+          const std::lock_guard guard(mutex);
+          ++count;
+          ::usleep(500);
+        }
+      });
+    }
+    sleep_for(50ms);
+    is_over = true;
+    fibers.await_all();
+    CHECK(std::abs(entries[0] - entries[1]) <= 1);
+  });
+}
+
+TEST_CASE("pthread_mutex_lock() of another thread's mutex lets the other fibers run") {
+  std::mutex first;
+  std::mutex second;
+  std::atomic<bool> has_second{false};
+  std::thread other([&] {
+    run([&] {
+      const std::lock_guard guard(second);
+      has_second = true;
+      ::usleep(20'000);
+      const std::lock_guard inner(first);
+    });
+  });
+  run([&] {
+    while (!has_second) ::usleep(500);
+    fiber<void> holder = spin([&] {
+      const std::lock_guard guard(first);
+      ::usleep(40'000);
+    });
+    snooze();
+    const std::lock_guard guard(second);
+    holder.await();
+  });
+  other.join();
+}
+
+TEST_CASE("pthread_mutex_lock() in a robust mutex that checks errors knows its fiber") {
+  run([] {
+    pthread_mutexattr_t attributes{};
+    pthread_mutex_t mutex{};
+    ::pthread_mutexattr_init(&attributes);
+    ::pthread_mutexattr_settype(&attributes, PTHREAD_MUTEX_ERRORCHECK);
+    ::pthread_mutexattr_setrobust(&attributes, PTHREAD_MUTEX_ROBUST);
+    REQUIRE(::pthread_mutex_init(&mutex, &attributes) == 0);
+    CHECK(::pthread_mutex_lock(&mutex) == 0);
+    CHECK(::pthread_mutex_lock(&mutex) == EDEADLK);
+    fiber<void> other = spin([&] {
+      CHECK(::pthread_mutex_trylock(&mutex) == EBUSY);
+      CHECK(::pthread_mutex_lock(&mutex) == 0);
+      CHECK(::pthread_mutex_unlock(&mutex) == 0);
+    });
+    sleep_for(2ms);
+    CHECK(::pthread_mutex_unlock(&mutex) == 0);
+    other.await();
+    ::pthread_mutex_destroy(&mutex);
+  });
+}
+
+TEST_CASE("pthread_rwlock_wrlock() waits for readers of the thread, one's own earlier lock aside") {
+  run([] {
+    std::shared_mutex lock;
+    bool is_read = false;
+    fiber<void> reader = spin([&] {
+      const std::shared_lock guard(lock);
+      ::usleep(5'000);
+      is_read = true;
+    });
+    snooze();
+    lock.lock_shared();
+    lock.unlock_shared();
+    const std::unique_lock guard(lock);
+    CHECK(is_read);
+    reader.await();
+  });
+}
+
+TEST_CASE("fork(): fibers that wait for locks are not in the child") {
+  run([] {
+    std::mutex mutex;
+    std::condition_variable condition;
+    int woken = 0;
+    mutex.lock();
+    fiber<void> waiter = spin([&] {
+      const std::lock_guard guard(mutex);
+      ++woken;
+    });
+    fiber<void> sleeper = spin([&] {
+      std::mutex other;
+      std::unique_lock guard(other);
+      condition.wait(guard, [&] { return woken > 0; });
+      ++woken;
+    });
+    snooze();
+    const pid_t child = ::fork();
+    if (child == 0) {
+      mutex.unlock();
+      condition.notify_all();
+      ::usleep(2'000);
+      ::_exit(woken);
+    }
+    int status = -1;
+    CHECK(::waitpid(child, &status, 0) == child);
+    CHECK(status == 0);
+    mutex.unlock();
+    waiter.await();
+    condition.notify_all();
+    sleeper.await();
+    CHECK(woken == 2);
+  });
+}
+
 TEST_CASE("pthread_mutex_lock() between fibers and threads") {
   std::mutex mutex;
   exclusion only;
@@ -276,9 +399,6 @@ TEST_CASE("pthread_spin_lock() excludes the other fibers of the thread") {
     pthread_spinlock_t lock{};
     REQUIRE(::pthread_spin_init(&lock, PTHREAD_PROCESS_PRIVATE) == 0);
     contend(5, [&] { ::pthread_spin_lock(&lock); }, [&] { ::pthread_spin_unlock(&lock); });
-    CHECK(::pthread_spin_trylock(&lock) == 0);
-    spin([&] { CHECK(::pthread_spin_trylock(&lock) == EBUSY); }).await();
-    ::pthread_spin_unlock(&lock);
   });
 }
 
@@ -452,10 +572,10 @@ TEST_CASE("pthread_mutex_lock() reports fibers that wait for each other") {
     back.await();
   });
   REQUIRE(notices.size() == 1);
-  CHECK(noticed("deadlock: fiber "));
+  CHECK(noticed("deadlock: the lock's holder waits for this fiber"));
   CHECK(noticed("forth"));
   CHECK(noticed("back"));
-  CHECK(noticed("locked at "));
+  CHECK(noticed(" locked it at "));
 }
 
 TEST_CASE("pthread_mutex_lock() reports a fiber that waits for itself") {
@@ -464,16 +584,16 @@ TEST_CASE("pthread_mutex_lock() reports a fiber that waits for itself") {
     const std::lock_guard guard(mutex);
     CHECK(!mutex.try_lock_for(10ms));
   });
-  CHECK(noticed("deadlock: fiber "));
+  CHECK(noticed("deadlock: the lock's holder"));
 }
 
-TEST_CASE("pthread_mutex_lock() reports that posix::plain() blocks the thread for ever") {
+TEST_CASE("pthread_mutex_lock() reports that posix::plain() blocks the thread") {
   run(with_notices(), [] {
     std::timed_mutex mutex;
     const std::lock_guard guard(mutex);
     spin([&] { posix::plain([&] { CHECK(!mutex.try_lock_for(10ms)); }); }).await();
   });
-  CHECK(noticed("the thread blocks for ever: fiber "));
+  CHECK(noticed("the thread blocks, because"));
 }
 
 TEST_CASE("pthread_mutex_lock() of many locks at once") {

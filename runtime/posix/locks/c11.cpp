@@ -7,6 +7,11 @@
 
 #include <cerrno>
 
+#include "posix/caller.hpp"
+#include "posix/locks/conditions.hpp"
+#include "posix/locks/functions.hpp"
+#include "posix/locks/mutexes.hpp"
+
 namespace {
 
 int status_of(int error) noexcept {
@@ -34,18 +39,25 @@ pthread_cond_t* posix(cnd_t* condition) noexcept {
 
 }  // namespace
 
+using namespace motet::detail;
+
 extern "C" {
 
 int mtx_lock(mtx_t* mutex) {
-  return status_of(::pthread_mutex_lock(posix(mutex)));
+  if (outside_of_fibers()) return status_of(real.pthread_mutex_lock(posix(mutex)));
+  return status_of(lock_mutex(posix(mutex), __builtin_return_address(0)));
 }
 
 int mtx_trylock(mtx_t* mutex) {
-  return status_of(::pthread_mutex_trylock(posix(mutex)));
+  if (outside_of_fibers()) return status_of(real.pthread_mutex_trylock(posix(mutex)));
+  return status_of(try_mutex(posix(mutex), __builtin_return_address(0)));
 }
 
 int mtx_timedlock(mtx_t* mutex, const timespec* limit) {
-  return status_of(::pthread_mutex_timedlock(posix(mutex), limit));
+  if (outside_of_fibers())
+    return status_of(real.pthread_mutex_clocklock(posix(mutex), CLOCK_REALTIME, limit));
+  return status_of(
+      lock_mutex_until(posix(mutex), CLOCK_REALTIME, limit, __builtin_return_address(0)));
 }
 
 int mtx_unlock(mtx_t* mutex) {
@@ -53,11 +65,12 @@ int mtx_unlock(mtx_t* mutex) {
 }
 
 int cnd_wait(cnd_t* condition, mtx_t* mutex) {
-  return status_of(::pthread_cond_wait(posix(condition), posix(mutex)));
+  return status_of(wait_for_condition(posix(condition), posix(mutex), __builtin_return_address(0)));
 }
 
 int cnd_timedwait(cnd_t* condition, mtx_t* mutex, const timespec* limit) {
-  return status_of(::pthread_cond_timedwait(posix(condition), posix(mutex), limit));
+  return status_of(
+      wait_for_condition_until(posix(condition), posix(mutex), limit, __builtin_return_address(0)));
 }
 
 int cnd_signal(cnd_t* condition) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 // pthread_cond_wait(3) and its relatives. A wait may end without a signal, so one that a fiber and
 // a thread could both be meant by goes to both.
+#include "posix/locks/conditions.hpp"
+
 #include <pthread.h>
 #include <time.h>
 
@@ -21,7 +23,9 @@
 #include "posix/locks/mutexes.hpp"
 #include "posix/wait.hpp"
 
-namespace motet { inline namespace MOTET_ABI { namespace detail { namespace {
+namespace motet { inline namespace MOTET_ABI { namespace detail {
+
+namespace {
 
 struct condition_waiters_tag;
 
@@ -64,6 +68,23 @@ condition_row& row_of(const pthread_cond_t* condition) noexcept {
   return rows[reinterpret_cast<std::uintptr_t>(condition) / sizeof *condition % rows.size()];
 }
 
+/// Around a fork no other thread is in a row; in the child none of the waiters is there.
+void lock_rows() noexcept {
+  for (condition_row& row : rows) real.pthread_mutex_lock(&row.mutex);
+}
+
+void unlock_rows() noexcept {
+  for (condition_row& row : rows) real.pthread_mutex_unlock(&row.mutex);
+}
+
+void forget_waiters() noexcept {
+  waiter_count.store(0);
+  for (condition_row& row : rows) row.waiters.abandon();
+  unlock_rows();
+}
+
+const int registered_for_fork = ::pthread_atfork(&lock_rows, &unlock_rows, &forget_waiters);
+
 /// Returns: a fiber that waits for the condition, and is not in the row any more; null if none is.
 condition_waiter* take_waiter(const pthread_cond_t* condition) noexcept {
   condition_row& row = row_of(condition);
@@ -100,13 +121,20 @@ void enter(condition_waiter& waiter) noexcept {
   row.waiters.push_back(waiter);
 }
 
-/// Waits for a signal, until `due` at the latest. A signal that the library does not see, of the C
-/// library's own functions, is not missed for longer than a moment.
+/// Source: glibc, nptl/pthreadP.h: the lowest bit of __wrefs says whether processes share it. Their
+/// signals are not seen here.
+bool is_shared(const pthread_cond_t& condition) noexcept {
+  return (condition.__data.__wrefs & 1) != 0;
+}
+
+/// Waits for a signal, until `due` at the latest; for one of another process, a moment.
 /// Returns: 0; ETIMEDOUT if `due` has passed.
-int await_signal(thread_state& home, condition_waiter& waiter, clock::time_point due) noexcept {
+int await_signal(thread_state& home, condition_waiter& waiter, clock::time_point due,
+                 bool is_shared) noexcept {
   constexpr auto longest_pause = std::chrono::milliseconds(50);
   const internal_shield shield;
-  const auto result = waiter.wait.await_until(std::min(due, home.time.after(longest_pause)));
+  const clock::time_point limit = is_shared ? std::min(due, home.time.after(longest_pause)) : due;
+  const auto result = waiter.wait.await_until(limit);
   const bool was_late = result != remote_wait::result::over && give_up(waiter);
   if (!was_late) waiter.wait.await_end();
   waiter_count.fetch_sub(1);
@@ -116,14 +144,15 @@ int await_signal(thread_state& home, condition_waiter& waiter, clock::time_point
 int wait_in_fiber(const lock_caller& caller, pthread_cond_t* condition, pthread_mutex_t* mutex,
                   clock::time_point due, const void* site) noexcept {
   condition_waiter waiter(condition);
+  const bool shared = is_shared(*condition);
   enter(waiter);
-  if (const int error = unlock_mutex(caller, mutex); error != 0) {
+  if (const int error = unlock_mutex(mutex); error != 0) {
     if (!give_up(waiter)) waiter.wait.await_end();
     waiter_count.fetch_sub(1);
     return error;
   }
-  const int result = await_signal(caller.home(), waiter, due);
-  const int error = lock_mutex(caller, mutex, site);
+  const int result = await_signal(caller.home(), waiter, due, shared);
+  const int error = lock_mutex(mutex, site);
   return error != 0 ? error : result;
 }
 
@@ -143,24 +172,35 @@ int wait_until(pthread_cond_t* condition, pthread_mutex_t* mutex, clockid_t id,
   return wait_in_fiber(caller, condition, mutex, due_at(caller.home(), id, *limit), site);
 }
 
-}}}}  // namespace motet::MOTET_ABI::detail
+}  // namespace
+
+int wait_for_condition(pthread_cond_t* condition, pthread_mutex_t* mutex, const void* site) {
+  const auto block = [&] { return real.pthread_cond_wait(condition, mutex); };
+  if (outside_of_fibers()) return block();
+  const lock_caller caller;
+  if (!caller || !caller.may_wait()) return block();
+  return wait_in_fiber(caller, condition, mutex, no_limit, site);
+}
+
+int wait_for_condition_until(pthread_cond_t* condition, pthread_mutex_t* mutex,
+                             const timespec* limit, const void* site) {
+  return wait_until(condition, mutex, clock_of(*condition), limit, site,
+                    [&] { return real.pthread_cond_timedwait(condition, mutex, limit); });
+}
+
+}}}  // namespace motet::MOTET_ABI::detail
 
 using namespace motet::detail;
 
 extern "C" {
 
 int pthread_cond_wait(pthread_cond_t* condition, pthread_mutex_t* mutex) {
-  const auto block = [&] { return real.pthread_cond_wait(condition, mutex); };
-  if (outside_of_fibers()) return block();
-  const lock_caller caller;
-  if (!caller || !caller.may_wait()) return block();
-  return wait_in_fiber(caller, condition, mutex, no_limit, __builtin_return_address(0));
+  return wait_for_condition(condition, mutex, __builtin_return_address(0));
 }
 
 int pthread_cond_timedwait(pthread_cond_t* condition, pthread_mutex_t* mutex,
                            const timespec* limit) {
-  return wait_until(condition, mutex, clock_of(*condition), limit, __builtin_return_address(0),
-                    [&] { return real.pthread_cond_timedwait(condition, mutex, limit); });
+  return wait_for_condition_until(condition, mutex, limit, __builtin_return_address(0));
 }
 
 int pthread_cond_clockwait(pthread_cond_t* condition, pthread_mutex_t* mutex, clockid_t id,

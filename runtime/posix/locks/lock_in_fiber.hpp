@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: MIT
-// Locks of the C library, locked by fibers. A fiber that finds a lock held by another fiber of its
-// thread waits in motet; for another thread, which does not need this one to go on, it blocks.
+// Locks of the C library, locked by fibers. A fiber that finds a lock held waits in motet: until a
+// fiber of its thread unlocks it, or, if another thread holds it, by trying again and again.
 #pragma once
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdint>
+#include <optional>
+#include <utility>
 
 #include "core/thread_state.hpp"
+#include "io/exact_io.hpp"
 #include "posix/caller.hpp"
 #include "posix/locks/functions.hpp"
-#include "posix/locks/holders.hpp"
+#include "posix/locks/lock_waits.hpp"
 #include "posix/wait.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
@@ -18,94 +22,98 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 /// not outside_of_fibers().
 class lock_caller {
  public:
-  lock_caller() noexcept : home_(self()) {
-    if (home_->schedule.in_backend || home_->foreign || is_switched_off_for_locks) return;
-    holders_ = lock_holders::of_thread();
-  }
+  lock_caller() noexcept : home_(*self()) {}
 
-  explicit operator bool() const noexcept { return holders_ != nullptr; }
-  bool may_wait() const noexcept { return !calls_are_plain(*home_) && !must_not_switch(*home_); }
-  thread_state& home() const noexcept { return *home_; }
-  const control_block& fiber() const noexcept { return home_->running(); }
-  lock_holders& holders() const noexcept { return *holders_; }
+  /// Whether a fiber makes it: not while the thread polls, for instance.
+  explicit operator bool() const noexcept {
+    return !home_.schedule.in_backend && !home_.foreign && !home_.looks_aside &&
+           !is_switched_off_for_locks;
+  }
+  bool may_wait() const noexcept { return !calls_are_plain(home_) && !must_not_switch(home_); }
+  thread_state& home() const noexcept { return home_; }
+  std::uint64_t fiber() const noexcept { return home_.running().id; }
 
  private:
-  thread_state* const home_;
-  lock_holders* holders_ = nullptr;
-};
-
-/// What a call does to a lock.
-struct lock_request {
-  const void* address;
-  const char* call;
-  const void* site;
-  bool shares = false;          // other fibers may hold it as well
-  bool refuses_holder = false;  // its holder gets EDEADLK
-  clock::time_point due = no_limit;
+  thread_state& home_;
 };
 
 constexpr bool means_locked(int error) noexcept {
   return error == 0 || error == EOWNERDEAD;
 }
 
-/// Tries a lock. One that the library gives twice to a thread goes back if another fiber has it.
-/// Returns: an error, as pthread_mutex_trylock(3).
-template <typename Try, typename Unlock>
-int try_in_fiber(const lock_request& request, const lock_caller& caller, Try try_lock,
-                 Unlock unlock) noexcept {
-  const int error = try_lock();
-  if (!means_locked(error)) return error;
-  held_lock& entry = caller.holders().entry_of(request.address);
-  if (entry.address != nullptr && !request.shares && !entry.is_of(caller.fiber())) {
-    unlock();
-    return EBUSY;
+/// The wait of a call for a lock that is held. `Lock` is a class that has:
+///   const void* address(), const char* name(), const void* site()
+///   int try_lock()                     which returns EBUSY if the lock is held
+///   int lock()                         the library's own call, which may block
+///   std::optional<int> lock_briefly()  the same for a moment, or nothing
+///   bool is_held_here()                whether a fiber of the thread is known to hold it
+///   bool may_block()                   whether lock() then blocks, and does not lock it twice
+template <typename Lock>
+class lock_wait {
+ public:
+  lock_wait(const Lock& lock, const lock_caller& caller, clock::time_point due) noexcept
+      : lock_(lock),
+        caller_(caller),
+        due_(due),
+        waiter_(lock.address(), lock.name(), caller.home()) {}
+
+  /// Returns: an error, as pthread_mutex_clocklock(3).
+  int run() noexcept {
+    for (;;) {
+      if (const std::optional<int> error = attempt()) return *error;
+      if (!caller_.may_wait()) return block();
+      if (const std::optional<int> error = wait()) return *error;
+    }
   }
-  caller.holders().note(entry, request.address, caller.fiber(), request.site);
-  return error;
-}
 
-/// Called when a fiber of the thread holds the lock, perhaps the caller itself.
-/// Returns: whether the fiber has waited; otherwise the library's call is to be made.
-bool await_holder(const lock_request& request, const lock_caller& caller, bool is_first) noexcept;
-
-/// The rest of lock_in_fiber() for a lock that was not free.
-template <typename Try, typename Lock, typename Unlock>
-[[gnu::noinline]] int await_lock(const lock_request& request, const lock_caller& caller,
-                                 Try try_lock, Lock lock, Unlock unlock) noexcept {
-  for (bool is_first = true;; is_first = false) {
-    if (request.due != no_limit && caller.home().time.now() >= request.due) return ETIMEDOUT;
-    const bool is_held_here = caller.holders().entry_of(request.address).address != nullptr;
-    if (!is_held_here || !await_holder(request, caller, is_first)) break;
-    const int error = try_in_fiber(request, caller, try_lock, unlock);
-    if (error != EBUSY) return error;
+ private:
+  std::optional<int> attempt() noexcept {
+    if (waiter_.is_first()) {
+      const int error = lock_.try_lock();
+      if (error != EBUSY) return error;
+    }
+    const bool is_late = due_ != no_limit && caller_.home().time.now() >= due_;
+    return is_late ? std::optional(ETIMEDOUT) : std::nullopt;
   }
-  const int error = lock();
-  if (means_locked(error)) {
-    held_lock& entry = caller.holders().entry_of(request.address);
-    caller.holders().note(entry, request.address, caller.fiber(), request.site);
+
+  int block() noexcept {
+    if (!lock_.is_held_here()) return lock_.lock();
+    lock_waits::of_thread().report_block(lock_.address(), lock_.name(), lock_.site(),
+                                         caller_.home());
+    return lock_.may_block() ? lock_.lock() : EDEADLK;
   }
-  return error;
-}
 
-/// Locks it: `try_lock()` and `lock()` are the library's calls, of which the second may block.
-/// Returns: an error, as pthread_mutex_clocklock(3).
-template <typename Try, typename Lock, typename Unlock>
-int lock_in_fiber(const lock_request& request, const lock_caller& caller, Try try_lock, Lock lock,
-                  Unlock unlock) noexcept {
-  const int error = try_in_fiber(request, caller, try_lock, unlock);
-  return error == EBUSY ? await_lock(request, caller, try_lock, lock, unlock) : error;
-}
+  /// A report may wait, so the lock is tried again after it.
+  std::optional<int> wait() noexcept {
+    const bool is_new = std::exchange(is_new_, false);
+    const bool is_held_here = lock_.is_held_here();
+    if (is_held_here && is_new) {
+      lock_waits::of_thread().report_cycle(lock_.address(), lock_.name(), lock_.site(),
+                                           caller_.home());
+      return std::nullopt;
+    }
+    if (is_held_here || !waiter_.is_first()) {
+      waiter_.await(due_);
+      return std::nullopt;
+    }
+    const std::optional<int> error = is_new ? lock_.lock_briefly() : std::nullopt;
+    if (error.value_or(ETIMEDOUT) != ETIMEDOUT) return error;
+    waiter_.await(std::min(due_, caller_.home().time.after(pauses_.next_pause())));
+    return std::nullopt;
+  }
 
-/// `refuses_others`: only the fiber that holds it may unlock it.
-template <typename Unlock>
-int unlock_in_fiber(const void* address, bool refuses_others, const lock_caller& caller,
-                    Unlock unlock) noexcept {
-  held_lock& entry = caller.holders().entry_of(address);
-  const bool is_held_here = entry.address != nullptr;
-  if (is_held_here && refuses_others && !entry.is_of(caller.fiber())) return EPERM;
-  const int error = unlock();
-  if (error == 0 && is_held_here) caller.holders().remove(entry, caller.home());
-  return error;
+  const Lock& lock_;
+  const lock_caller& caller_;
+  const clock::time_point due_;
+  lock_waiter waiter_;
+  vain_waits pauses_;
+  bool is_new_ = true;
+};
+
+template <typename Lock>
+[[gnu::noinline]] int await_lock(const Lock& lock, const lock_caller& caller,
+                                 clock::time_point due) noexcept {
+  return lock_wait<Lock>(lock, caller, due).run();
 }
 
 }}}  // namespace motet::MOTET_ABI::detail

@@ -3,64 +3,124 @@
 #include <pthread.h>
 #include <time.h>
 
+#include <cerrno>
+#include <optional>
+
+#include "core/mail/mailbox.hpp"
 #include "posix/caller.hpp"
 #include "posix/locks/functions.hpp"
 #include "posix/locks/lock_in_fiber.hpp"
+#include "posix/locks/lock_waits.hpp"
+#include "posix/locks/owners.hpp"
+#include "posix/wait.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail { namespace {
 
 /// The library's calls for one of the two modes.
 struct mode {
   const char* call;
+  bool writes;
   int (*try_lock)(pthread_rwlock_t*) noexcept;
   int (*lock)(pthread_rwlock_t*) noexcept;
   int (*lock_until)(pthread_rwlock_t*, clockid_t, const timespec*) noexcept;
 };
 
 mode reading() noexcept {
-  return {"pthread_rwlock_rdlock", real.pthread_rwlock_tryrdlock, real.pthread_rwlock_rdlock,
+  return {"pthread_rwlock_rdlock", false, real.pthread_rwlock_tryrdlock, real.pthread_rwlock_rdlock,
           real.pthread_rwlock_clockrdlock};
 }
 
 mode writing() noexcept {
-  return {"pthread_rwlock_wrlock", real.pthread_rwlock_trywrlock, real.pthread_rwlock_wrlock,
+  return {"pthread_rwlock_wrlock", true, real.pthread_rwlock_trywrlock, real.pthread_rwlock_wrlock,
           real.pthread_rwlock_clockwrlock};
 }
 
-lock_request request_for(const pthread_rwlock_t* lock, const mode& how, const void* site) noexcept {
-  lock_request request{lock, how.call, site};
-  request.shares = true;  // the library refuses what may not be shared
-  request.refuses_holder = true;
-  return request;
+/// A lock, and the call of a fiber that locks it.
+class rwlock_call {
+ public:
+  rwlock_call(pthread_rwlock_t* lock, const mode& how, const lock_caller& caller, const void* site,
+              clockid_t clock = CLOCK_REALTIME, const timespec* limit = nullptr) noexcept
+      : lock_(*lock), how_(how), caller_(caller), site_(site), clock_(clock), limit_(limit) {}
+
+  const void* address() const noexcept { return &lock_; }
+  const char* name() const noexcept { return how_.call; }
+  const void* site() const noexcept { return site_; }
+  int try_lock() const noexcept { return note(how_.try_lock(&lock_)); }
+  /// Fibers of the thread that wait for it come first.
+  int try_in_turn() const noexcept {
+    return lock_waits::of_thread().is_awaited(&lock_) ? EBUSY : try_lock();
+  }
+  int lock() const noexcept {
+    return note(limit_ == nullptr ? how_.lock(&lock_) : how_.lock_until(&lock_, clock_, limit_));
+  }
+  static std::optional<int> lock_briefly() noexcept { return std::nullopt; }
+  /// Of readers the library keeps the number only.
+  bool is_held_here() const noexcept {
+    return __atomic_load_n(&lock_.__data.__cur_writer, __ATOMIC_RELAXED) ==
+           caller_.home().mail().number_of_thread();
+  }
+  static bool may_block() noexcept { return false; }
+  /// Whether the fiber has it for writing.
+  bool is_refused() const noexcept {
+    const lock_owners* const owners = lock_owners::of_thread();
+    return is_held_here() && owners != nullptr && owners->owner_of(&lock_) == caller_.fiber();
+  }
+
+ private:
+  int note(int error) const noexcept {
+    if (error != 0) return error;
+    lock_waits::of_thread().note(&lock_, site_, caller_.fiber());
+    lock_owners* const owners = how_.writes ? lock_owners::of_thread() : nullptr;
+    if (owners != nullptr) owners->set(&lock_, caller_.fiber());
+    return 0;
+  }
+
+  pthread_rwlock_t& lock_;
+  const mode& how_;
+  const lock_caller& caller_;
+  const void* const site_;
+  const clockid_t clock_;
+  const timespec* const limit_;
+};
+
+[[gnu::noinline]] int lock_in_fiber(pthread_rwlock_t* lock, const mode& how,
+                                    const void* site) noexcept {
+  const lock_caller caller;
+  if (!caller) return how.lock(lock);
+  const rwlock_call call(lock, how, caller, site);
+  const int error = call.try_in_turn();
+  if (error != EBUSY) return error;
+  return call.is_refused() ? EDEADLK : await_lock(call, caller, no_limit);
 }
 
-int lock_rwlock(pthread_rwlock_t* lock, const mode& how, const void* site) noexcept {
-  const auto block = [&] { return how.lock(lock); };
-  if (outside_of_fibers()) [[likely]]
-    return block();
+int lock_until(pthread_rwlock_t* lock, const mode& how, clockid_t id, const timespec* limit,
+               const void* site) noexcept {
+  if (outside_of_fibers()) return how.lock_until(lock, id, limit);
   const lock_caller caller;
-  if (!caller) return block();
-  return lock_in_fiber(
-      request_for(lock, how, site), caller, [&] { return how.try_lock(lock); }, block, [] {});
-}
-
-int lock_rwlock_until(pthread_rwlock_t* lock, const mode& how, clockid_t id, const timespec* limit,
-                      const void* site) noexcept {
-  const auto block = [&] { return how.lock_until(lock, id, limit); };
-  if (outside_of_fibers() || !is_usual_limit(id, limit)) return block();
-  const lock_caller caller;
-  if (!caller) return block();
-  lock_request request = request_for(lock, how, site);
-  request.due = due_at(caller.home(), id, *limit);
-  return lock_in_fiber(request, caller, [&] { return how.try_lock(lock); }, block, [] {});
+  if (!caller || !is_usual_limit(id, limit)) return how.lock_until(lock, id, limit);
+  const rwlock_call call(lock, how, caller, site, id, limit);
+  const int error = call.try_in_turn();
+  if (error != EBUSY) return error;
+  if (call.is_refused()) return EDEADLK;
+  return await_lock(call, caller, due_at(caller.home(), id, *limit));
 }
 
 int try_rwlock(pthread_rwlock_t* lock, const mode& how, const void* site) noexcept {
-  const auto try_lock = [&] { return how.try_lock(lock); };
-  if (outside_of_fibers()) return try_lock();
+  if (outside_of_fibers()) return how.try_lock(lock);
   const lock_caller caller;
-  if (!caller) return try_lock();
-  return try_in_fiber(request_for(lock, how, site), caller, try_lock, [] {});
+  return caller ? rwlock_call(lock, how, caller, site).try_lock() : how.try_lock(lock);
+}
+
+[[gnu::noinline]] int unlock_in_fiber(pthread_rwlock_t* lock) noexcept {
+  const lock_caller caller;
+  if (!caller) return real.pthread_rwlock_unlock(lock);
+  const mode how = writing();
+  lock_owners* const owners = lock_owners::of_thread();
+  if (owners != nullptr && rwlock_call(lock, how, caller, nullptr).is_held_here())
+    owners->forget(lock);
+  const int error = real.pthread_rwlock_unlock(lock);
+  lock_waits::of_thread().unlocked(lock);
+  return error;
 }
 
 }}}}  // namespace motet::MOTET_ABI::detail
@@ -70,11 +130,15 @@ using namespace motet::detail;
 extern "C" {
 
 int pthread_rwlock_rdlock(pthread_rwlock_t* lock) noexcept {
-  return lock_rwlock(lock, reading(), __builtin_return_address(0));
+  if (outside_of_fibers()) [[likely]]
+    return real.pthread_rwlock_rdlock(lock);
+  return lock_in_fiber(lock, reading(), __builtin_return_address(0));
 }
 
 int pthread_rwlock_wrlock(pthread_rwlock_t* lock) noexcept {
-  return lock_rwlock(lock, writing(), __builtin_return_address(0));
+  if (outside_of_fibers()) [[likely]]
+    return real.pthread_rwlock_wrlock(lock);
+  return lock_in_fiber(lock, writing(), __builtin_return_address(0));
 }
 
 int pthread_rwlock_tryrdlock(pthread_rwlock_t* lock) noexcept {
@@ -87,28 +151,26 @@ int pthread_rwlock_trywrlock(pthread_rwlock_t* lock) noexcept {
 
 int pthread_rwlock_clockrdlock(pthread_rwlock_t* lock, clockid_t id,
                                const timespec* limit) noexcept {
-  return lock_rwlock_until(lock, reading(), id, limit, __builtin_return_address(0));
+  return lock_until(lock, reading(), id, limit, __builtin_return_address(0));
 }
 
 int pthread_rwlock_clockwrlock(pthread_rwlock_t* lock, clockid_t id,
                                const timespec* limit) noexcept {
-  return lock_rwlock_until(lock, writing(), id, limit, __builtin_return_address(0));
+  return lock_until(lock, writing(), id, limit, __builtin_return_address(0));
 }
 
 int pthread_rwlock_timedrdlock(pthread_rwlock_t* lock, const timespec* limit) noexcept {
-  return lock_rwlock_until(lock, reading(), CLOCK_REALTIME, limit, __builtin_return_address(0));
+  return lock_until(lock, reading(), CLOCK_REALTIME, limit, __builtin_return_address(0));
 }
 
 int pthread_rwlock_timedwrlock(pthread_rwlock_t* lock, const timespec* limit) noexcept {
-  return lock_rwlock_until(lock, writing(), CLOCK_REALTIME, limit, __builtin_return_address(0));
+  return lock_until(lock, writing(), CLOCK_REALTIME, limit, __builtin_return_address(0));
 }
 
 int pthread_rwlock_unlock(pthread_rwlock_t* lock) noexcept {
-  const auto unlock = [&] { return real.pthread_rwlock_unlock(lock); };
   if (outside_of_fibers()) [[likely]]
-    return unlock();
-  const lock_caller caller;
-  return caller ? unlock_in_fiber(lock, false, caller, unlock) : unlock();
+    return real.pthread_rwlock_unlock(lock);
+  return unlock_in_fiber(lock);
 }
 
 }  // extern "C"
