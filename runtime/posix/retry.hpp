@@ -64,8 +64,8 @@ class call_waits {
 /// Calls `attempt()`, which fails with EAGAIN where it would wait, until it need not; or
 /// `block()`, where a fiber cannot wait.
 /// Returns: what the last of them returned; -1 with errno if the wait failed.
-template <typename Attempt, typename Block>
-auto retry(call_waits& waits, Attempt attempt, Block block) noexcept {
+template <typename Waits, typename Attempt, typename Block>
+auto retry(Waits& waits, Attempt attempt, Block block) noexcept -> decltype(attempt()) {
   for (;;) {
     const auto result = attempt();
     if (result >= 0 || errno != EAGAIN) return result;

@@ -12,6 +12,7 @@
 
 #include "core/in_flight.hpp"
 #include "core/mail/mailbox.hpp"
+#include "core/thread_state.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 

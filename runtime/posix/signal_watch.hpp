@@ -7,9 +7,9 @@
 #include <motet/detail/core/wait_record.hpp>
 #include <motet/runtime/backend.hpp>
 
-#include "core/thread_state.hpp"
-
 namespace motet { inline namespace MOTET_ABI { namespace detail {
+
+class thread_state;
 
 /// What a call that waits does when a handler has run on its thread.
 /// Source: signal(7), "Interruption of system calls and library functions by signal handlers".

@@ -59,18 +59,6 @@ class two_ends {
   noted_use target_use_;
 };
 
-/// As retry(), with two ends.
-template <typename Attempt, typename Block>
-ssize_t retry(two_ends& ends, Attempt attempt, Block block) noexcept {
-  for (;;) {
-    const ssize_t size = attempt();
-    if (size >= 0 || errno != EAGAIN) return size;
-    const call_waits::verdict next = ends.await();
-    if (next == call_waits::verdict::failed) return size;
-    if (next == call_waits::verdict::block) return block();
-  }
-}
-
 struct splice_arguments {
   int source;
   off64_t* source_offset;
@@ -186,7 +174,7 @@ ssize_t send_to_socket(thread_state& home, int target, int source, off_t* offset
 ssize_t send_to_pipe(thread_state& home, int target, int source, off_t* offset,
                      std::size_t size) noexcept {
   call_waits waits(home, target, POLLOUT, SO_SNDTIMEO, "sendfile");
-  return motet::detail::retry(
+  return retry(
       waits, [&] { return sys::splice(source, offset, target, nullptr, size, SPLICE_F_NONBLOCK); },
       [&] { return libc.sendfile64(target, source, offset, size); });
 }

@@ -5,7 +5,7 @@
 #include <pthread.h>
 #include <time.h>
 
-#include "posix/locks/lock_in_fiber.hpp"
+#include <motet/detail/base/abi.hpp>
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
