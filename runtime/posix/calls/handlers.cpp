@@ -67,7 +67,8 @@ sighandler_t ssignal(int number, sighandler_t new_handler) noexcept {
 /// Of System V: a handler is called once.
 sighandler_t sysv_signal(int number, sighandler_t new_handler) noexcept {
   const sigset_t none{};
-  return replace_handler(number, new_handler, none, SA_RESETHAND | SA_NODEFER);
+  constexpr auto flags = static_cast<int>(SA_RESETHAND | SA_NODEFER);
+  return replace_handler(number, new_handler, none, flags);
 }
 
 sighandler_t __sysv_signal(  // NOLINT(bugprone-reserved-identifier,cert-dcl37-c,cert-dcl51-cpp)
