@@ -121,8 +121,8 @@ int install_handler(int number, const struct sigaction* action,
   replacement.sa_sigaction = &note_and_call;
   replacement.sa_flags |= SA_SIGINFO;
   // The kernel may call the new handler at once, and until then the old one.
-  struct sigaction kept{};
-  if (change(number, nullptr, &kept, slot) < 0) return -1;
+  struct sigaction current{};
+  if (change(number, nullptr, &current, slot) < 0) return -1;
   if (action->sa_sigaction != &note_and_call) slot.call.store(action->sa_sigaction);
   const int result = libc.sigaction(number, &replacement, nullptr);
   if (result < 0) {
@@ -130,7 +130,7 @@ int install_handler(int number, const struct sigaction* action,
     return result;
   }
   slot.has_info = (action->sa_flags & SA_SIGINFO) != 0;
-  if (previous != nullptr) *previous = kept;
+  if (previous != nullptr) *previous = current;
   return 0;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // sendfile(2), splice(2) and tee(2). The kernel can be told not to wait for a pipe, but not for a
-// socket: to a socket, sendfile() copies, and splice() moves what has room.
+// socket. So sendfile() to a socket copies, and splice() moves what fits into the buffer.
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/sendfile.h>
@@ -91,7 +91,7 @@ ssize_t splice_once(two_ends& ends, const splice_arguments& part) noexcept {
 /// What a socket that is ready for writing takes at least.
 constexpr std::size_t least_room = 4'096;
 
-/// Moves what is in the pipe, as the kernel does.
+/// Returns when the pipe is empty, as the kernel does.
 ssize_t splice_to_stream(two_ends& ends, const splice_arguments& all) noexcept {
   std::size_t total = 0;
   ssize_t moved = 0;

@@ -32,7 +32,7 @@ lock_waiter::lock_waiter(const void* lock, const char* call, thread_state& home)
   waits.last_ = this;
 }
 
-/// The next one is to look whether it gets the lock, too.
+/// Wakes the next waiter, which may get the lock as well: a reader, for instance.
 lock_waiter::~lock_waiter() {
   lock_waits& waits = lock_waits::present_;
   (previous_ == nullptr ? waits.first_ : previous_->next_) = next_;

@@ -29,9 +29,9 @@ thread_local constinit lock_owners* lock_owners::present_ = nullptr;
 
 lock_owners* lock_owners::make_present() noexcept {
   static const pthread_key_t key = [] {
-    pthread_key_t made{};
-    ::pthread_key_create(&made, [](void* owners) { destroy(owners); });
-    return made;
+    pthread_key_t fresh{};
+    ::pthread_key_create(&fresh, [](void* owners) { destroy(owners); });
+    return fresh;
   }();
   void* const memory = map(sizeof(lock_owners));
   if (memory == nullptr) return nullptr;

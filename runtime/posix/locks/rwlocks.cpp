@@ -38,20 +38,22 @@ mode writing() noexcept {
 /// A lock, and the call of a fiber that locks it.
 class rwlock_call {
  public:
-  rwlock_call(pthread_rwlock_t* lock, const mode& how, const lock_caller& caller, const void* site,
-              clockid_t clock = CLOCK_REALTIME, const timespec* limit = nullptr) noexcept
-      : lock_(*lock), how_(how), caller_(caller), site_(site), clock_(clock), limit_(limit) {}
+  rwlock_call(pthread_rwlock_t* lock, const mode& access, const lock_caller& caller,
+              const void* site, clockid_t clock = CLOCK_REALTIME,
+              const timespec* limit = nullptr) noexcept
+      : lock_(*lock), access_(access), caller_(caller), site_(site), clock_(clock), limit_(limit) {}
 
   const void* address() const noexcept { return &lock_; }
-  const char* name() const noexcept { return how_.call; }
+  const char* name() const noexcept { return access_.call; }
   const void* site() const noexcept { return site_; }
-  int try_lock() const noexcept { return note(how_.try_lock(&lock_)); }
+  int try_lock() const noexcept { return note(access_.try_lock(&lock_)); }
   /// Fibers of the thread that wait for it come first.
   int try_in_turn() const noexcept {
     return lock_waits::of_thread().is_awaited(&lock_) ? EBUSY : try_lock();
   }
   int lock() const noexcept {
-    return note(limit_ == nullptr ? how_.lock(&lock_) : how_.lock_until(&lock_, clock_, limit_));
+    return note(limit_ == nullptr ? access_.lock(&lock_)
+                                  : access_.lock_until(&lock_, clock_, limit_));
   }
   static std::optional<int> lock_briefly() noexcept { return std::nullopt; }
   /// Of readers the library keeps the number only.
@@ -70,53 +72,53 @@ class rwlock_call {
   int note(int error) const noexcept {
     if (error != 0) return error;
     lock_waits::of_thread().note(&lock_, site_, caller_.fiber());
-    lock_owners* const owners = how_.writes ? lock_owners::of_thread() : nullptr;
+    lock_owners* const owners = access_.writes ? lock_owners::of_thread() : nullptr;
     if (owners != nullptr) owners->set(&lock_, caller_.fiber());
     return 0;
   }
 
   pthread_rwlock_t& lock_;
-  const mode& how_;
+  const mode& access_;
   const lock_caller& caller_;
   const void* const site_;
   const clockid_t clock_;
   const timespec* const limit_;
 };
 
-[[gnu::noinline]] int lock_in_fiber(pthread_rwlock_t* lock, const mode& how,
+[[gnu::noinline]] int lock_in_fiber(pthread_rwlock_t* lock, const mode& access,
                                     const void* site) noexcept {
   const lock_caller caller;
-  if (!caller) return how.lock(lock);
-  const rwlock_call call(lock, how, caller, site);
+  if (!caller) return access.lock(lock);
+  const rwlock_call call(lock, access, caller, site);
   const int error = call.try_in_turn();
   if (error != EBUSY) return error;
   return call.is_refused() ? EDEADLK : await_lock(call, caller, no_limit);
 }
 
-int lock_until(pthread_rwlock_t* lock, const mode& how, clockid_t id, const timespec* limit,
+int lock_until(pthread_rwlock_t* lock, const mode& access, clockid_t id, const timespec* limit,
                const void* site) noexcept {
-  if (outside_of_fibers()) return how.lock_until(lock, id, limit);
+  if (outside_of_fibers()) return access.lock_until(lock, id, limit);
   const lock_caller caller;
-  if (!caller || !is_usual_limit(id, limit)) return how.lock_until(lock, id, limit);
-  const rwlock_call call(lock, how, caller, site, id, limit);
+  if (!caller || !is_usual_limit(id, limit)) return access.lock_until(lock, id, limit);
+  const rwlock_call call(lock, access, caller, site, id, limit);
   const int error = call.try_in_turn();
   if (error != EBUSY) return error;
   if (call.is_refused()) return EDEADLK;
   return await_lock(call, caller, due_at(caller.home(), id, *limit));
 }
 
-int try_rwlock(pthread_rwlock_t* lock, const mode& how, const void* site) noexcept {
-  if (outside_of_fibers()) return how.try_lock(lock);
+int try_rwlock(pthread_rwlock_t* lock, const mode& access, const void* site) noexcept {
+  if (outside_of_fibers()) return access.try_lock(lock);
   const lock_caller caller;
-  return caller ? rwlock_call(lock, how, caller, site).try_lock() : how.try_lock(lock);
+  return caller ? rwlock_call(lock, access, caller, site).try_lock() : access.try_lock(lock);
 }
 
 [[gnu::noinline]] int unlock_in_fiber(pthread_rwlock_t* lock) noexcept {
   const lock_caller caller;
   if (!caller) return real.pthread_rwlock_unlock(lock);
-  const mode how = writing();
+  const mode access = writing();
   lock_owners* const owners = lock_owners::of_thread();
-  if (owners != nullptr && rwlock_call(lock, how, caller, nullptr).is_held_here())
+  if (owners != nullptr && rwlock_call(lock, access, caller, nullptr).is_held_here())
     owners->forget(lock);
   const int error = real.pthread_rwlock_unlock(lock);
   lock_waits::of_thread().unlocked(lock);
