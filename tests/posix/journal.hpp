@@ -6,6 +6,7 @@
 
 #include <fcntl.h>
 #include <string.h>
+#include <time.h>
 
 #include <cerrno>
 #include <chrono>
@@ -82,6 +83,16 @@ inline void compare_waiting(const scenario& calls) {
     CHECK(in_fiber(calls, others) == expected);
   }
   CHECK(others >= 3);
+}
+
+/// Returns: what a clock will show after the span, for calls that wait until a time.
+inline timespec time_after(clockid_t id, std::chrono::milliseconds span) {
+  timespec time{};
+  ::clock_gettime(id, &time);
+  time.tv_nsec += std::chrono::nanoseconds(span).count();
+  time.tv_sec += time.tv_nsec / 1'000'000'000;
+  time.tv_nsec %= 1'000'000'000;
+  return time;
 }
 
 /// Does something on another thread a little later, while the caller waits.

@@ -25,6 +25,7 @@
 #include <vector>
 
 #include "catch.hpp"
+#include "posix/journal.hpp"
 
 namespace {
 
@@ -39,15 +40,6 @@ pthread_mutex_t mutex_of(int type) {
   REQUIRE(::pthread_mutex_init(&mutex, &attributes) == 0);
   ::pthread_mutexattr_destroy(&attributes);
   return mutex;
-}
-
-timespec after(clockid_t id, std::chrono::milliseconds span) {
-  timespec time{};
-  ::clock_gettime(id, &time);
-  time.tv_nsec += std::chrono::nanoseconds(span).count();
-  time.tv_sec += time.tv_nsec / 1'000'000'000;
-  time.tv_nsec %= 1'000'000'000;
-  return time;
 }
 
 /// How many fibers are inside of what only one may be in.
@@ -130,7 +122,7 @@ TEST_CASE("pthread_mutex_lock() lets a recursive mutex's holder in again, and no
     fiber<void> other = spin([&] {
       CHECK(::pthread_mutex_trylock(&mutex) == EBUSY);
       CHECK(::pthread_mutex_unlock(&mutex) == EPERM);
-      const timespec limit = after(CLOCK_REALTIME, 5ms);
+      const timespec limit = testing::time_after(CLOCK_REALTIME, 5ms);
       CHECK(::pthread_mutex_timedlock(&mutex, &limit) == ETIMEDOUT);
       CHECK(::pthread_mutex_lock(&mutex) == 0);
       is_inside = true;
@@ -381,10 +373,10 @@ TEST_CASE("pthread_rwlock_clockwrlock() in a fiber keeps its limit, and knows it
     spin([&] {
       CHECK(::pthread_rwlock_tryrdlock(&lock) == EBUSY);
       CHECK(::pthread_rwlock_trywrlock(&lock) == EBUSY);
-      timespec limit = after(CLOCK_REALTIME, 5ms);
+      timespec limit = testing::time_after(CLOCK_REALTIME, 5ms);
       CHECK(::pthread_rwlock_timedrdlock(&lock, &limit) == ETIMEDOUT);
       CHECK(::pthread_rwlock_timedwrlock(&lock, &limit) == ETIMEDOUT);
-      limit = after(CLOCK_MONOTONIC, 5ms);
+      limit = testing::time_after(CLOCK_MONOTONIC, 5ms);
       CHECK(::pthread_rwlock_clockwrlock(&lock, CLOCK_MONOTONIC, &limit) == ETIMEDOUT);
       CHECK(::pthread_rwlock_clockrdlock(&lock, CLOCK_MONOTONIC, &limit) == ETIMEDOUT);
     }).await();
@@ -461,7 +453,7 @@ TEST_CASE("pthread_cond_timedwait() in a fiber keeps its limit and its clock") {
       REQUIRE(::pthread_cond_init(&condition, &attributes) == 0);
       CHECK(::pthread_mutex_lock(&mutex) == 0);
       const auto start = clock::now();
-      timespec limit = after(id, 70ms);
+      timespec limit = testing::time_after(id, 70ms);
       int error = 0;
       while (error == 0) error = ::pthread_cond_timedwait(&condition, &mutex, &limit);
       CHECK(error == ETIMEDOUT);
@@ -499,12 +491,12 @@ TEST_CASE("pthread_mutex_lock() and pthread_cond_wait() under their names in C11
     CHECK(::mtx_trylock(&mutex) == thrd_success);
     spin([&] {
       CHECK(::mtx_trylock(&mutex) == thrd_busy);
-      const timespec limit = after(CLOCK_REALTIME, 5ms);
+      const timespec limit = testing::time_after(CLOCK_REALTIME, 5ms);
       CHECK(::mtx_timedlock(&mutex, &limit) == thrd_timedout);
     }).await();
     is_ready = true;
     CHECK(::cnd_signal(&condition) == thrd_success);
-    const timespec limit = after(CLOCK_REALTIME, 5ms);
+    const timespec limit = testing::time_after(CLOCK_REALTIME, 5ms);
     int status = thrd_success;
     while (status == thrd_success) status = ::cnd_timedwait(&condition, &mutex, &limit);
     CHECK(status == thrd_timedout);

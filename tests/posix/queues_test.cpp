@@ -48,15 +48,6 @@ struct queue {
   mqd_t id = -1;
 };
 
-timespec soon(std::chrono::milliseconds span) {
-  timespec time{};
-  ::clock_gettime(CLOCK_REALTIME, &time);
-  time.tv_nsec += std::chrono::nanoseconds(span).count();
-  time.tv_sec += time.tv_nsec / 1'000'000'000;
-  time.tv_nsec %= 1'000'000'000;
-  return time;
-}
-
 struct message {
   long type = 1;
   std::array<char, 8> text{};
@@ -171,10 +162,10 @@ TEST_CASE("mq_receive() and mq_send() in a fiber wait for a message and for room
       });
       log.call("send", ::mq_send(with.id, "third", 5, 0));
     }
-    timespec limit = soon(20ms);
+    timespec limit = time_after(CLOCK_REALTIME, 20ms);
     log.call("timed send", ::mq_timedsend(with.id, "fourth", 6, 0, &limit));
     log.call("receive", ::mq_receive(with.id, buffer.data(), buffer.size(), nullptr));
-    limit = soon(20ms);
+    limit = time_after(CLOCK_REALTIME, 20ms);
     log.call("timed receive",
              ::mq_timedreceive(with.id, buffer.data(), buffer.size(), nullptr, &limit));
     log.call("small buffer", ::mq_receive(with.id, buffer.data(), 1, nullptr));
@@ -189,7 +180,7 @@ TEST_CASE("mq_receive() and mq_send() in a fiber wait for a message and for room
     mode.mq_flags = O_NONBLOCK;
     ::mq_setattr(with.id, &mode, nullptr);
     log.call("receive", ::mq_receive(with.id, buffer.data(), buffer.size(), nullptr));
-    limit = soon(1s);
+    limit = time_after(CLOCK_REALTIME, 1s);
     log.call("timed receive",
              ::mq_timedreceive(with.id, buffer.data(), buffer.size(), nullptr, &limit));
   });
