@@ -212,7 +212,7 @@ void awaited_among_many() {
       });
     }
     motet::snooze();
-    motet::spin({.name = "awaited"}, [] { compute_for(40ms); }).await();
+    motet::spin({.name = "awaited"}, [] { compute_for(200ms); }).await();
     over = true;
     others.await_all();
   });

@@ -116,7 +116,10 @@ def a_deadlock(recorder):
 def an_awaited_fiber_among_many(recorder):
     longest = section(recorder.told("awaited_among_many"), "Longest turns, without a switchpoint")
     match = re.search(r"(\d+)\.\d ms: fiber \d+ \(awaited, spun at", longest)
-    assert match and int(match[1]) >= 39 and not re.search(r"\d\d\.\d ms: fiber \d+ \(bystander", longest), longest
+    assert match and int(match[1]) >= 199, longest
+    # A busy machine may interrupt a bystander for some ten milliseconds, but not for as long as the awaited fiber ran.
+    bystanders = re.findall(r"(\d+)\.\d ms: fiber \d+ \(bystander", longest)
+    assert all(int(turn) < 199 for turn in bystanders), longest
 
 
 def a_ring_that_goes_round(recorder):
