@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The system calls by which the library reads, writes, waits and closes. They are made directly,
 // because a program may replace the functions of the C library, as motet-posix does, with ones that
-// call the library. Results are those of the functions with these names. Sanitizers and the model
-// checker must see the functions themselves.
+// call the library. Sanitizers and the model checker must see the functions themselves.
 #pragma once
 
 #include <fcntl.h>
@@ -22,43 +21,10 @@
 #include <cstddef>
 #include <motet/detail/base/abi.hpp>
 
-namespace motet { inline namespace MOTET_ABI { namespace detail { namespace sys {
+namespace motet { inline namespace MOTET_ABI { namespace detail {
 
-#if defined(MOTET_ASAN) || defined(MOTET_TSAN) || defined(MOTET_EXPLORED)
-
-using ::accept4;
-using ::close;
-using ::connect;
-using ::copy_file_range;
-using ::dup2;
-using ::fcntl;
-using ::flock;
-using ::nanosleep;
-using ::open;
-using ::openat;
-using ::poll;
-using ::ppoll;
-using ::pread;
-using ::preadv2;
-using ::pwrite;
-using ::pwritev2;
-using ::read;
-using ::recv;
-using ::recvmmsg;
-using ::recvmsg;
-using ::send;
-using ::sendfile;
-using ::sendmmsg;
-using ::sendmsg;
-using ::shutdown;
-using ::sigtimedwait;
-using ::splice;
-using ::tee;
-using ::waitid;
-using ::waitpid;
-using ::write;
-
-#else
+/// With the results of the C library's functions of these names.
+namespace raw {
 
 /// The kernel's own type of a signal mask is shorter than that of the C library.
 /// Source: sigprocmask(2), "C library/kernel differences".
@@ -141,7 +107,7 @@ inline int ppoll(pollfd* entries, nfds_t count, const timespec* limit,
 
 inline int poll(pollfd* entries, nfds_t count, int milliseconds) noexcept {
   const timespec limit{milliseconds / 1'000, milliseconds % 1'000 * 1'000'000L};
-  return sys::ppoll(entries, count, milliseconds < 0 ? nullptr : &limit, nullptr);
+  return raw::ppoll(entries, count, milliseconds < 0 ? nullptr : &limit, nullptr);
 }
 
 inline int nanosleep(const timespec* span, timespec* rest) noexcept {
@@ -171,7 +137,7 @@ inline int openat(int directory, const char* path, int flags, mode_t mode = 0) n
 }
 
 inline int open(const char* path, int flags, mode_t mode = 0) noexcept {
-  return sys::openat(AT_FDCWD, path, flags, mode);
+  return raw::openat(AT_FDCWD, path, flags, mode);
 }
 
 inline ssize_t sendfile(int target, int source, off_t* offset, std::size_t size) noexcept {
@@ -204,7 +170,82 @@ inline int sigtimedwait(const sigset_t* signals, siginfo_t* info, const timespec
   return static_cast<int>(::syscall(SYS_rt_sigtimedwait, signals, info, limit, mask_size));
 }
 
+}  // namespace raw
+
+namespace sys {
+
+#if defined(MOTET_ASAN) || defined(MOTET_TSAN)
+
+/// How many of its own calls the thread is in.
+[[gnu::visibility("default")]] inline thread_local unsigned own_calls = 0;
+
+/// A function of the C library as the sanitizer has it, which may call that of motet-posix in turn.
+template <auto function>
+struct own_call {
+  template <typename... Arguments>
+  auto operator()(Arguments... arguments) const noexcept {
+    struct mark {
+      mark() noexcept { ++own_calls; }
+      ~mark() { --own_calls; }
+    };
+    const mark noted;
+    return function(arguments...);
+  }
+};
+
+/// Whether the thread is in a call of the library's own.
+inline bool is_own_call() noexcept {
+  return own_calls > 0;
+}
+
+#define MOTET_SYSTEM_CALL(name) inline constexpr own_call<&::name> name{};
+
+#else
+
+constexpr bool is_own_call() noexcept {
+  return false;
+}
+
+#ifdef MOTET_EXPLORED
+#define MOTET_SYSTEM_CALL(name) using ::name;
+#else
+#define MOTET_SYSTEM_CALL(name) using raw::name;
 #endif
+
+#endif
+
+MOTET_SYSTEM_CALL(accept4)
+MOTET_SYSTEM_CALL(close)
+MOTET_SYSTEM_CALL(connect)
+MOTET_SYSTEM_CALL(copy_file_range)
+MOTET_SYSTEM_CALL(dup2)
+MOTET_SYSTEM_CALL(fcntl)
+MOTET_SYSTEM_CALL(flock)
+MOTET_SYSTEM_CALL(nanosleep)
+MOTET_SYSTEM_CALL(open)
+MOTET_SYSTEM_CALL(openat)
+MOTET_SYSTEM_CALL(poll)
+MOTET_SYSTEM_CALL(ppoll)
+MOTET_SYSTEM_CALL(pread)
+MOTET_SYSTEM_CALL(preadv2)
+MOTET_SYSTEM_CALL(pwrite)
+MOTET_SYSTEM_CALL(pwritev2)
+MOTET_SYSTEM_CALL(read)
+MOTET_SYSTEM_CALL(recv)
+MOTET_SYSTEM_CALL(recvmmsg)
+MOTET_SYSTEM_CALL(recvmsg)
+MOTET_SYSTEM_CALL(send)
+MOTET_SYSTEM_CALL(sendfile)
+MOTET_SYSTEM_CALL(sendmmsg)
+MOTET_SYSTEM_CALL(sendmsg)
+MOTET_SYSTEM_CALL(shutdown)
+MOTET_SYSTEM_CALL(sigtimedwait)
+MOTET_SYSTEM_CALL(splice)
+MOTET_SYSTEM_CALL(tee)
+MOTET_SYSTEM_CALL(waitid)
+MOTET_SYSTEM_CALL(waitpid)
+MOTET_SYSTEM_CALL(write)
+#undef MOTET_SYSTEM_CALL
 
 /// Sleeps for the whole span, through signals.
 inline void sleep_for(std::chrono::nanoseconds span) noexcept {
@@ -214,4 +255,6 @@ inline void sleep_for(std::chrono::nanoseconds span) noexcept {
   }
 }
 
-}}}}  // namespace motet::MOTET_ABI::detail::sys
+}  // namespace sys
+
+}}}  // namespace motet::MOTET_ABI::detail

@@ -8,6 +8,7 @@
 
 #include <cstddef>
 
+#include "base/system_calls.hpp"
 #include "core/mail/mailbox.hpp"
 #include "posix/functions.hpp"
 #include "posix/sections.hpp"
@@ -32,7 +33,7 @@ c_library_section::~c_library_section() {
 
 bool calls_are_plain(const thread_state& home) noexcept {
   return home.schedule.in_backend || home.foreign || is_switched_off || library_depth > 0 ||
-         !home.may_switch() || in_plain_section();
+         sys::is_own_call() || !home.may_switch() || in_plain_section();
 }
 
 void let_others_run(thread_state& home, int fd) noexcept {

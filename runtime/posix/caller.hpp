@@ -5,6 +5,7 @@
 #include <cerrno>
 
 #include "core/thread_state.hpp"
+#include "platform/apart_from_tsan.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
@@ -29,13 +30,16 @@ bool must_not_switch(const thread_state& home) noexcept;
 /// A call of the C library.
 class fiber_call {
  public:
-  fiber_call() noexcept : home_(self()) {
+  [[gnu::always_inline]] fiber_call() noexcept
+      : home_(self()),
+        apart_(home_ != nullptr ? &home_->running().resume_context.shadow : nullptr) {
     if (home_ == nullptr) return;
     errno_ = errno;
     if (calls_are_plain(*home_)) home_ = nullptr;
   }
   fiber_call(const fiber_call&) = delete;
   fiber_call& operator=(const fiber_call&) = delete;
+  [[gnu::always_inline]] ~fiber_call() = default;
 
   /// Whether a fiber makes the call, unless its calls are the C library's.
   explicit operator bool() const noexcept { return home_ != nullptr; }
@@ -51,6 +55,7 @@ class fiber_call {
 
  private:
   thread_state* home_;
+  [[no_unique_address]] apart_from_tsan apart_;
   int errno_ = 0;
 };
 

@@ -23,6 +23,7 @@ namespace {
 #undef MOTET_POSIX_FIND
   const char* const mode = std::getenv("MOTET_POSIX");
   is_switched_off = mode != nullptr && std::string_view(mode) == "off";
+  is_resolved = true;
 }
 
 /// Allocators may make a descriptor close-on-exec.
@@ -39,7 +40,7 @@ int early_openat(int directory, const char* path, int flags, ...) noexcept {
   va_start(arguments, flags);
   const mode_t mode = va_arg(arguments, mode_t);
   va_end(arguments);
-  return sys::openat(directory, path, flags, mode);
+  return raw::openat(directory, path, flags, mode);
 }
 
 consteval c_library stand_ins() {
@@ -48,11 +49,11 @@ consteval c_library stand_ins() {
   early.name = stand_in<libc, &resolve, &c_library::name>(&c_library::name);
   MOTET_POSIX_FUNCTIONS(MOTET_POSIX_STAND_IN)
 #undef MOTET_POSIX_STAND_IN
-  early.read = &sys::read;
-  early.write = &sys::write;
-  early.close = &sys::close;
-  early.poll = &sys::poll;
-  early.nanosleep = &sys::nanosleep;
+  early.read = &raw::read;
+  early.write = &raw::write;
+  early.close = &raw::close;
+  early.poll = &raw::poll;
+  early.nanosleep = &raw::nanosleep;
   early.fcntl64 = &early_fcntl;
   early.openat64 = &early_openat;
   return early;
@@ -62,5 +63,6 @@ consteval c_library stand_ins() {
 
 constinit c_library libc = stand_ins();
 constinit bool is_switched_off = false;
+constinit bool is_resolved = false;
 
 }}}  // namespace motet::MOTET_ABI::detail

@@ -133,6 +133,9 @@ struct c_library {
 /// Whether MOTET_POSIX=off is set: all calls are the C library's.
 [[gnu::visibility("hidden")]] extern constinit bool is_switched_off;
 
+/// Whether the constructor that finds the C library's functions has run.
+[[gnu::visibility("hidden")]] extern constinit bool is_resolved;
+
 /// Until resolve() has found a function, its pointer leads to one that makes the system call, or
 /// calls resolve().
 [[gnu::visibility("hidden")]] extern constinit c_library libc;

@@ -259,6 +259,7 @@ TEST_CASE("motet-posix: a library that retries for ever is reported, and ended w
     };
     std::size_t first = 0;
     std::size_t second = 0;
+    bool retries_again = false;
     int error = 0;
     fiber<void> stubborn = spin({.name = "stubborn"}, [&] {
       CHECK(!move_on_after(1ms, [&] {
@@ -268,10 +269,11 @@ TEST_CASE("motet-posix: a library that retries for ever is reported, and ended w
       CHECK(::write(ends.second.get(), "x", 1) == 1);
       std::array<char, 2> buffer{};
       CHECK(::read(ends.first.get(), buffer.data(), 2) == 1);  // and none is pending
+      retries_again = true;
       error = retry(second);
       snooze();
     });
-    sleep_for(100ms);
+    while (!retries_again) sleep_for(1ms);
     stubborn.cancel();
     CHECK_THROWS_AS(stubborn.await(), fiber_cancelled);
     CHECK(error == EBADF);

@@ -27,6 +27,15 @@
 #include "catch.hpp"
 #include "posix/journal.hpp"
 
+#if defined(MOTET_TSAN)
+/// Some of the tests unlock what they do not own, hold more locks than the sanitizer counts, or lock
+/// them in an order that could deadlock.
+/// NOLINTNEXTLINE(bugprone-reserved-identifier)
+extern "C" const char* __tsan_default_options() {
+  return "report_mutex_bugs=0:detect_deadlocks=0";
+}
+#endif
+
 namespace {
 
 using namespace motet;
@@ -508,6 +517,7 @@ TEST_CASE("pthread_mutex_lock() and pthread_cond_wait() under their names in C11
   });
 }
 
+#if !defined(MOTET_TSAN)  // which blocks the thread
 TEST_CASE("call_once() has the other fibers wait for the end of its function") {
   static once_flag flag = ONCE_FLAG_INIT;
   static int calls = 0;
@@ -528,6 +538,7 @@ TEST_CASE("call_once() has the other fibers wait for the end of its function") {
     CHECK(calls == 1);
   });
 }
+#endif
 
 TEST_CASE("pthread_barrier_wait() of fibers of one thread") {
   run([] {

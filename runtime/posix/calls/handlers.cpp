@@ -2,11 +2,14 @@
 // sigaction(2), signal(2) and their relatives.
 #include "posix/handlers.hpp"
 
+#include <dlfcn.h>
 #include <signal.h>
 
 #include <atomic>
 #include <cerrno>
 #include <cstdint>
+
+#include "posix/functions.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail { namespace {
 
@@ -37,13 +40,34 @@ handler replace_handler(int number, handler new_handler, const sigset_t& mask, i
   return install_handler(number, &action, &previous) < 0 ? SIG_ERR : previous.sa_handler;
 }
 
+/// ThreadSanitizer installs its own handlers before instrumented code can run.
+#if defined(MOTET_TSAN)
+#if defined(__clang__)
+#define MOTET_UNINSTRUMENTED [[clang::disable_sanitizer_instrumentation]]
+#else
+#define MOTET_UNINSTRUMENTED [[gnu::no_sanitize("thread")]]
+#endif
+MOTET_UNINSTRUMENTED
+int call_next_sigaction(int number, const struct sigaction* action,
+                        struct sigaction* previous) noexcept {
+  const auto next = reinterpret_cast<decltype(&::sigaction)>(::dlsym(RTLD_NEXT, "sigaction"));
+  return next(number, action, previous);
+}
+#else
+#define MOTET_UNINSTRUMENTED
+#endif
+
 }}}}  // namespace motet::MOTET_ABI::detail
 
 using namespace motet::detail;
 
 extern "C" {
 
+MOTET_UNINSTRUMENTED
 int sigaction(int number, const struct sigaction* action, struct sigaction* previous) noexcept {
+#if defined(MOTET_TSAN)
+  if (!is_resolved) return call_next_sigaction(number, action, previous);
+#endif
   return install_handler(number, action, previous);
 }
 

@@ -22,15 +22,16 @@ bool waits_in_fiber(const fiber_call& call, pthread_t thread) noexcept {
   return call.may_wait() && ::pthread_equal(thread, ::pthread_self()) == 0;
 }
 
-/// Returns: 0 or an error, as pthread_clockjoin_np(3); a thread that has just left its last
+/// Returns: 0 or an error, as pthread_clockjoin_np(3). A thread that has just left its last
 /// function
 ///          takes a moment to end.
 int join_in_fiber(thread_state& home, pthread_t thread, void** result,
                   clock::time_point due) noexcept {
   const internal_shield shield;
+  constexpr timespec long_ago{};
   const auto attempt = [&]() -> std::optional<int> {
-    const int error = ::pthread_tryjoin_np(thread, result);
-    if (error != EBUSY) return error;
+    const int error = libc.pthread_clockjoin_np(thread, result, CLOCK_MONOTONIC, &long_ago);
+    if (error != ETIMEDOUT) return error;
     return due != no_limit && home.time.now() >= due ? std::optional(ETIMEDOUT) : std::nullopt;
   };
   for (int i = 0; i < 4; ++i) {

@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <sys/eventfd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <memory>
 #include <motet/detail/base/blocking_call.hpp>
@@ -59,8 +60,13 @@ class plain_call final : public blocking_call {
   }
 
   std::int32_t await_end(thread_state& home, on_signal effect) noexcept {
-    const std::int32_t error = await_ready(home, ended_.get(), POLLIN, "end of a call", effect);
-    if (error == 0) return 0;
+    std::int32_t error = 0;
+    while (!is_over_.load(std::memory_order_acquire) && error == 0)
+      error = await_ready(home, ended_.get(), POLLIN, "end of a call", effect);
+    if (error == 0) {
+      forget_event();
+      return 0;
+    }
     if (blocking_pool::withdraw(*this)) {
       running_ = nullptr;
     } else {
@@ -70,11 +76,18 @@ class plain_call final : public blocking_call {
     return error;
   }
 
+  /// libev would otherwise find the descriptor readable while the other thread closes it.
+  void forget_event() noexcept {
+    std::uint64_t ends = 0;
+    [[maybe_unused]] const ssize_t size = sys::read(ended_.get(), &ends, sizeof ends);
+  }
+
   bool run() noexcept override {
     {
       const signal_mask of_caller(SIG_SETMASK, signals_);  // which child processes inherit
       call_();
     }
+    is_over_.store(true, std::memory_order_release);
     const std::uint64_t one = 1;
     [[maybe_unused]] const ssize_t size = sys::write(ended_.get(), &one, sizeof one);
     const std::shared_ptr<plain_call> last = std::move(running_);
@@ -84,6 +97,7 @@ class plain_call final : public blocking_call {
 
   Call call_;
   const fd ended_;
+  std::atomic<bool> is_over_{false};  // what poll(2) reports orders no memory accesses
   sigset_t signals_{};
   std::shared_ptr<plain_call> running_;  // itself, while the other thread needs it
 };

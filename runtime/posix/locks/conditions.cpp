@@ -23,6 +23,10 @@
 #include "posix/locks/mutexes.hpp"
 #include "posix/wait.hpp"
 
+#if defined(MOTET_TSAN)
+#include <sanitizer/tsan_interface.h>
+#endif
+
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 namespace {
@@ -45,14 +49,23 @@ struct condition_row {
   list<condition_waiter, condition_waiters_tag> waiters;
 };
 
+/// ThreadSanitizer does not see calls of the C library's own functions.
 class row_guard {
  public:
   explicit row_guard(condition_row& row) noexcept : row_(row) {
     real.pthread_mutex_lock(&row_.mutex);
+#if defined(MOTET_TSAN)
+    __tsan_acquire(&row_);
+#endif
   }
   row_guard(const row_guard&) = delete;
   row_guard& operator=(const row_guard&) = delete;
-  ~row_guard() { real.pthread_mutex_unlock(&row_.mutex); }
+  ~row_guard() {
+#if defined(MOTET_TSAN)
+    __tsan_release(&row_);
+#endif
+    real.pthread_mutex_unlock(&row_.mutex);
+  }
 
  private:
   condition_row& row_;

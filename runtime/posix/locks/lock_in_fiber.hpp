@@ -22,7 +22,11 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 /// not outside_of_fibers().
 class lock_caller {
  public:
-  lock_caller() noexcept : home_(*self()) {}
+  [[gnu::always_inline]] lock_caller() noexcept
+      : home_(*self()), apart_(&home_.running().resume_context.shadow) {}
+  lock_caller(const lock_caller&) = delete;
+  lock_caller& operator=(const lock_caller&) = delete;
+  [[gnu::always_inline]] ~lock_caller() = default;
 
   /// Whether a fiber makes it: not while the thread polls, for instance.
   explicit operator bool() const noexcept {
@@ -35,6 +39,7 @@ class lock_caller {
 
  private:
   thread_state& home_;
+  [[no_unique_address]] apart_from_tsan apart_;
 };
 
 constexpr bool means_locked(int error) noexcept {
