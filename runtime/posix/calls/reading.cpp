@@ -57,14 +57,16 @@ ssize_t read_now(int fd, vector_span vectors, bool& is_cached) noexcept {
 
 /// Calls `attempt()`. A datagram socket that has been shut down fails with EAGAIN where a call that
 /// waits finds its end; what has come in the meantime is not lost.
-template <typename Attempt>
-ssize_t attempt_or_end(const call_waits& waits, Attempt attempt) noexcept {
+template <typename Attempt, typename End>
+ssize_t attempt_or_end(const call_waits& waits, Attempt attempt, End note_end) noexcept {
   ssize_t size = attempt();
   if (size >= 0 || errno != EAGAIN || !waits.began()) return size;
   const int fd = waits.fd();
   if (is_ready(fd, POLLRDHUP) && socket_option(fd, SO_TYPE) == SOCK_DGRAM) {
     size = attempt();
-    return size < 0 && errno == EAGAIN ? 0 : size;
+    if (size >= 0 || errno != EAGAIN) return size;
+    note_end();
+    return 0;
   }
   return fail(EAGAIN);
 }
@@ -74,7 +76,7 @@ ssize_t read_some(thread_state& home, int fd, vector_span vectors) noexcept {
   bool is_cached = false;
   const auto attempt = [&] { return read_now(fd, vectors, is_cached); };
   const ssize_t size = retry(
-      waits, [&] { return attempt_or_end(waits, attempt); },
+      waits, [&] { return attempt_or_end(waits, attempt, [] {}); },
       [&] { return read_and_block(fd, vectors); });
   if (size < 0 && waits.expired()) return ::isatty(fd) == 1 ? 0 : fail(EAGAIN);
   if (size > 0 && !waits.began()) let_others_run(home, fd);
@@ -97,8 +99,13 @@ ssize_t receive_once(call_waits& waits, msghdr& message, int flags) noexcept {
     message = requested;
     return sys::recvmsg(waits.fd(), &message, flags | MSG_DONTWAIT);
   };
+  const auto note_end = [&] {
+    message.msg_namelen = 0;
+    message.msg_controllen = 0;
+    message.msg_flags = 0;
+  };
   return retry(
-      waits, [&] { return attempt_or_end(waits, attempt); },
+      waits, [&] { return attempt_or_end(waits, attempt, note_end); },
       [&] {
         message = requested;
         return libc.recvmsg(waits.fd(), &message, flags);
