@@ -260,6 +260,15 @@ def pg_pool(program):
     assert "connections, some of them new: 5" in output, output
 
 
+def redis_pool(program):
+    with tempfile.TemporaryDirectory() as place, clients_test.redis(place, 30) as server:
+        output = run(program, server.rpartition(":")[2])
+    duration = int(output.split("0.1 s: ")[1].split()[0])
+    assert 400 <= duration < 2000, output
+    assert "replies: 3, a: 2" in output and "given up, a: 2" in output, output
+    assert "too slow; next reply: PONG" in output and "reconnected: PONG" in output, output
+
+
 def colour_free(program):
     with tempfile.TemporaryDirectory() as place, clients_test.https(place, 0) as server:
         output = run(program, f"{server}/slow", f"{place}/certificate.pem")

@@ -189,7 +189,10 @@ struct own_call {
       ~mark() { --own_calls; }
     };
     const mark noted;
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wconversion"  // other builds see the arguments themselves
     return function(arguments...);
+#pragma GCC diagnostic pop
   }
 };
 
