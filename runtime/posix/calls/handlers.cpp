@@ -2,14 +2,17 @@
 // sigaction(2), signal(2) and their relatives.
 #include "posix/handlers.hpp"
 
-#include <dlfcn.h>
 #include <signal.h>
 
 #include <atomic>
 #include <cerrno>
 #include <cstdint>
 
+#if defined(MOTET_TSAN)
+#include <dlfcn.h>
+
 #include "posix/functions.hpp"
+#endif
 
 namespace motet { inline namespace MOTET_ABI { namespace detail { namespace {
 
