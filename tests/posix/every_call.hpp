@@ -158,7 +158,6 @@ struct case_table {
 /// Makes a call that `event` ends, if it waits.
 inline void make_with_event(journal& log, const case_table& table, const named_call& call,
                             pair& ends) {
-  std::atomic<bool> is_over{false};
   std::thread other([&] {
     std::this_thread::sleep_for(std::chrono::microseconds(300));
     table.event(ends);
