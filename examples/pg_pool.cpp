@@ -29,8 +29,10 @@ using result = std::unique_ptr<PGresult, free_by_libpq>;
 class connection {
  public:
   explicit connection(const std::string& parameters) : handle_(PQconnectdb(parameters.c_str())) {
-    if (PQstatus(handle_.get()) != CONNECTION_OK)
-      throw std::runtime_error(PQerrorMessage(handle_.get()));
+    if (PQstatus(handle_.get()) == CONNECTION_OK) return;
+    const std::string message = PQerrorMessage(handle_.get());
+    motet::checkpoint();  // throws what has ended the call, if that is the reason
+    throw std::runtime_error(message);
   }
   /// Whether it can be lent again. A server that has something to say is about to hang up.
   bool is_usable() const noexcept {

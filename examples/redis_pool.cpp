@@ -7,6 +7,7 @@
 #include <poll.h>
 
 #include <chrono>
+#include <cstddef>
 #include <iostream>
 #include <memory>
 #include <motet/motet.hpp>
@@ -24,61 +25,74 @@ struct free_by_hiredis {
 using reply = std::unique_ptr<redisReply, free_by_hiredis>;
 using command = std::vector<std::string>;
 
+const char* text(const reply& answer) {
+  return answer->str != nullptr ? answer->str : "(nil)";
+}
+
 class connection {
  public:
   explicit connection(int port) : context_(redisConnect("127.0.0.1", port)) {
-    if (context_ == nullptr || context_->err != 0)
-      throw std::runtime_error(context_ == nullptr ? "out of memory" : context_->errstr);
+    if (context_ == nullptr || context_->err != 0) fail();
   }
   /// Whether it can be lent again. A server that has something to say is about to hang up.
   bool is_usable() const noexcept {
     pollfd entry{context_->fd, POLLIN, 0};
-    return context_->err == 0 && !in_transaction_ && unanswered_ == 0 && poll(&entry, 1, 0) == 0;
+    return context_->err == 0 && !in_transaction_ && poll(&entry, 1, 0) == 0;
   }
   reply execute(const command& words) { return std::move(pipeline({words}).front()); }
-  /// Sends the commands together.
+  /// Sends the commands together. Throws after the last reply if one of them is an error.
   std::vector<reply> pipeline(const std::vector<command>& commands) {
     for (const command& words : commands) {
       std::vector<const char*> texts;
-      for (const std::string& word : words) texts.push_back(word.c_str());
-      if (redisAppendCommandArgv(context_.get(), static_cast<int>(texts.size()), texts.data(),
-                                 nullptr) != REDIS_OK)
-        throw std::runtime_error(context_->errstr);
-      ++unanswered_;
+      std::vector<std::size_t> sizes;
+      for (const std::string& word : words) {
+        texts.push_back(word.data());
+        sizes.push_back(word.size());
+      }
+      const auto count = static_cast<int>(words.size());
+      if (redisAppendCommandArgv(context_.get(), count, texts.data(), sizes.data()) != REDIS_OK)
+        fail();
     }
     std::vector<reply> replies;
-    while (unanswered_ > 0) replies.push_back(next_reply());
+    for (std::size_t i = 0; i < commands.size(); ++i) {
+      void* received = nullptr;
+      if (redisGetReply(context_.get(), &received) != REDIS_OK) fail();
+      replies.emplace_back(static_cast<redisReply*>(received));
+    }
+    for (const reply& answer : replies)
+      if (answer->type == REDIS_REPLY_ERROR) throw std::runtime_error(answer->str);
     return replies;
   }
-  /// The commands of `f` take effect together; those before an exception have no effect.
+  /// The commands of `f` take effect together; after an exception, none does.
   template <typename F>
   reply in_transaction(F f) {
     execute({"MULTI"});
     in_transaction_ = true;
-    f();
+    try {
+      f();
+    } catch (...) {
+      if (context_->err == 0) {  // or the pool drops the connection, and the server the commands
+        motet::shield([&] { execute({"DISCARD"}); });
+        in_transaction_ = false;
+      }
+      throw;
+    }
     reply results = execute({"EXEC"});
     in_transaction_ = false;
     return results;
   }
 
  private:
-  /// A time limit ends the call, not the command: its reply would be taken for that of the next
-  /// one, so the connection, on which it is still to come, is not lent again.
-  reply next_reply() {
-    void* received = nullptr;
-    if (redisGetReply(context_.get(), &received) != REDIS_OK) {
-      const std::string message = context_->errstr;
-      motet::checkpoint();  // throws what has ended the call, if that is the reason
-      throw std::runtime_error(message);
-    }
-    --unanswered_;
-    reply owned(static_cast<redisReply*>(received));
-    if (owned->type == REDIS_REPLY_ERROR) throw std::runtime_error(owned->str);
-    return owned;
+  /// After an error hiredis refuses further calls, and the pool drops the connection: so a reply
+  /// that was not awaited is never taken for another's. Throws: what has ended the call, if that is
+  /// the reason.
+  [[noreturn]] void fail() const {
+    const std::string message = context_ == nullptr ? "out of memory" : context_->errstr;
+    motet::checkpoint();
+    throw std::runtime_error(message);
   }
 
   std::unique_ptr<redisContext, free_by_hiredis> context_;
-  int unanswered_ = 0;
   bool in_transaction_ = false;
 };
 
@@ -99,7 +113,7 @@ int main(int argc, char** argv) {
     std::cout << "20 waits of 0.1 s: " << (motet::clock::now() - start) / 1ms << " ms\n";
     std::cout << "replies: "
               << pool.acquire()->pipeline({{"SET", "a", "1"}, {"INCR", "a"}, {"GET", "a"}}).size();
-    std::cout << ", a: " << pool.acquire()->execute({"GET", "a"})->str << '\n';
+    std::cout << ", a: " << text(pool.acquire()->execute({"GET", "a"})) << '\n';
     try {
       auto leased = pool.acquire();
       leased->in_transaction([&] {
@@ -107,12 +121,12 @@ int main(int argc, char** argv) {
         throw std::runtime_error("given up");
       });
     } catch (const std::runtime_error& error) {
-      std::cout << error.what() << ", a: " << pool.acquire()->execute({"GET", "a"})->str << '\n';
+      std::cout << error.what() << ", a: " << text(pool.acquire()->execute({"GET", "a"})) << '\n';
     }
     if (!motet::move_on_after(100ms, [&] { pool.acquire()->execute({"BLPOP", "nothing", "60"}); }))
-      std::cout << "too slow; next reply: " << pool.acquire()->execute({"PING"})->str << '\n';
+      std::cout << "too slow; next reply: " << text(pool.acquire()->execute({"PING"})) << '\n';
     pool.acquire()->execute({"CLIENT", "KILL", "TYPE", "normal", "SKIPME", "no"});
     motet::sleep_for(50ms);
-    std::cout << "reconnected: " << pool.acquire()->execute({"PING"})->str << '\n';
+    std::cout << "reconnected: " << text(pool.acquire()->execute({"PING"})) << '\n';
   });
 }

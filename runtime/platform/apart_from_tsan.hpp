@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
 // ThreadSanitizer puts functions of its own before those of motet-posix. While one of them is in a
-// call that may block, it disregards atomic operations, and would report races that there are not.
+// call that may block, it disregards atomic operations, and would report races that do not exist.
 // So a fiber in such a call is another fiber to it.
 #pragma once
 
 #include <motet/detail/platform/sanitizers.hpp>
+#include <utility>
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
@@ -20,7 +21,7 @@ class apart_from_tsan {
     sanitizer::context_state masked;
     sanitizer::hold_signals(masked);
     before_ = __tsan_get_current_fiber();
-    shadow_->fiber = __tsan_create_fiber(0);
+    replaced_ = std::exchange(shadow_->fiber, __tsan_create_fiber(0));
     __tsan_switch_to_fiber(shadow_->fiber, 0);
     sanitizer::let_signals_come(masked);
   }
@@ -31,14 +32,14 @@ class apart_from_tsan {
     sanitizer::context_state masked;
     sanitizer::hold_signals(masked);
     __tsan_switch_to_fiber(before_, 0);
-    __tsan_destroy_fiber(shadow_->fiber);
-    shadow_->fiber = before_;
+    __tsan_destroy_fiber(std::exchange(shadow_->fiber, replaced_));
     sanitizer::let_signals_come(masked);
   }
 
  private:
   sanitizer::context_state* shadow_;
   void* before_ = nullptr;
+  void* replaced_ = nullptr;  // another one in a signal handler during a switch
 };
 
 #else

@@ -11,7 +11,7 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 /// Returns: whether the running fiber's calls are the C library's: because of a no_switch_guard, of
 ///          posix::plain(), of a c_library_section, of MOTET_POSIX=off, or because the thread is in
-///          its backend, or is not motet's.
+///          its backend, in a call of motet's own, or is not motet's.
 bool calls_are_plain(const thread_state& home) noexcept;
 
 /// Where frequent calls ask first: a load and a comparison before a jump to the C library.

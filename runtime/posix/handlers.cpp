@@ -2,6 +2,8 @@
 // See posix/handlers.hpp.
 #include "posix/handlers.hpp"
 
+#include <pthread.h>
+
 #include <array>
 #include <atomic>
 #include <cerrno>
@@ -17,38 +19,15 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 namespace {
 
-/// The handler that the program has installed, of one kind or the other. The kernel is always asked
-/// for the information of SA_SIGINFO.
-class program_handler {
- public:
-  /// The signal may arrive at any moment, and finds the old handler or the new one.
-  void set(const struct sigaction& action) noexcept {
-    const bool has_info = (action.sa_flags & SA_SIGINFO) != 0;
-    if (!has_info) number_only_.store(action.sa_handler);
-    with_info_.store(has_info ? action.sa_sigaction : nullptr);
-  }
-  /// Puts it into an action as the kernel reports it.
-  void show_in(struct sigaction& action) const noexcept {
-    if (const auto handler = with_info_.load(); handler != nullptr) {
-      action.sa_sigaction = handler;
-    } else {
-      action.sa_handler = number_only_.load();
-      action.sa_flags &= ~SA_SIGINFO;
-    }
-  }
-  void call(int number, siginfo_t* info, void* context) const {
-    if (const auto handler = with_info_.load(); handler != nullptr)
-      handler(number, info, context);
-    else
-      number_only_.load()(number);
-  }
+using handler = void (*)(int, siginfo_t*, void*);
 
- private:
-  std::atomic<void (*)(int, siginfo_t*, void*)> with_info_{nullptr};
-  std::atomic<void (*)(int)> number_only_{nullptr};
+/// What the program has installed. A handler that expects only a number ignores the rest.
+struct program_action {
+  std::atomic<handler> call{nullptr};
+  bool has_info = false;  // SA_SIGINFO; the kernel is always asked for it
 };
 
-std::array<program_handler, NSIG> handlers;
+std::array<program_action, NSIG> actions;
 
 /// Taken with all signals blocked: sigaction(2) may be called in a handler.
 std::atomic_flag is_changing;
@@ -67,12 +46,23 @@ class change_guard {
   const signal_mask blocked_{SIG_BLOCK, all_but_faults()};
 };
 
-program_handler& handler_of(int number) noexcept {
-  return handlers[static_cast<std::size_t>(number)];
+/// fork(2) may be called while another thread changes an action.
+const int registered_for_fork = ::pthread_atfork(nullptr, nullptr, [] { is_changing.clear(); });
+
+program_action& action_of(int number) noexcept {
+  return actions[static_cast<std::size_t>(number)];
 }
 
+#if defined(__clang__)
+#define MOTET_CALLS_ANY_HANDLER [[clang::no_sanitize("function")]]
+#else
+#define MOTET_CALLS_ANY_HANDLER
+#endif
+
 /// SA_RESTART is the kernel's to know: siginterrupt(3) changes it. May be left by an exception, or
-/// by the end of the thread.
+/// by the end of the thread. The handler gets three arguments, whatever the program has said that
+/// it expects: as in the kernel.
+MOTET_CALLS_ANY_HANDLER
 void note_and_call(int number, siginfo_t* info, void* context) {
   thread_state* const home = self();
   if (home != nullptr && !in_vforked_child(*home)) {
@@ -82,7 +72,7 @@ void note_and_call(int number, siginfo_t* info, void* context) {
     note_handled_signal(*home, (action.sa_flags & SA_RESTART) != 0);
     errno = error;
   }
-  handler_of(number).call(number, info, context);
+  action_of(number).call.load()(number, info, context);
 }
 
 bool is_noted(int number) noexcept {
@@ -104,15 +94,16 @@ bool has_handler(const struct sigaction& action) noexcept {
   return action.sa_handler != SIG_DFL && action.sa_handler != SIG_IGN;
 }
 
-bool is_ours(const struct sigaction& action) noexcept {
-  return (action.sa_flags & SA_SIGINFO) != 0 && action.sa_sigaction == &note_and_call;
-}
-
 /// Gives the kernel an action, and returns the program's view of the one before.
-int change(int number, const struct sigaction* action, struct sigaction* previous) noexcept {
+int change(int number, const struct sigaction* action, struct sigaction* previous,
+           program_action& before) noexcept {
+  const handler old_handler = before.call.load();
+  const bool had_info = before.has_info;
   const int result = libc.sigaction(number, action, previous);
-  if (result == 0 && previous != nullptr && is_ours(*previous))
-    handler_of(number).show_in(*previous);
+  if (result == 0 && previous != nullptr && previous->sa_sigaction == &note_and_call) {
+    previous->sa_sigaction = old_handler;
+    if (!had_info) previous->sa_flags &= ~SA_SIGINFO;
+  }
   return result;
 }
 
@@ -127,7 +118,7 @@ int install_directly(int number, const struct sigaction* action,
                      struct sigaction* previous) noexcept {
   if (!is_noted(number)) return libc.sigaction(number, action, previous);
   const change_guard guard;
-  return change(number, action, previous);
+  return change(number, action, previous, action_of(number));
 }
 
 }  // namespace
@@ -137,18 +128,21 @@ int install_handler(int number, const struct sigaction* action,
   const bool replaces = action != nullptr && has_handler(*action) && is_own_table();
   if (!replaces || !is_noted(number)) return install_directly(number, action, previous);
   const change_guard guard;
+  program_action& slot = action_of(number);
+  const handler old_handler = slot.call.load();
   struct sigaction replacement = *action;
   replacement.sa_sigaction = &note_and_call;
   replacement.sa_flags |= SA_SIGINFO;
   // The kernel may call the new handler at once, and until then the old one.
   struct sigaction current{};
-  if (change(number, nullptr, &current) < 0) return -1;
-  if (!is_ours(*action)) handler_of(number).set(*action);
+  if (change(number, nullptr, &current, slot) < 0) return -1;
+  if (action->sa_sigaction != &note_and_call) slot.call.store(action->sa_sigaction);
   const int result = libc.sigaction(number, &replacement, nullptr);
   if (result < 0) {
-    if (has_handler(current)) handler_of(number).set(current);
+    slot.call.store(old_handler);
     return result;
   }
+  slot.has_info = (action->sa_flags & SA_SIGINFO) != 0;
   if (previous != nullptr) *previous = current;
   return 0;
 }

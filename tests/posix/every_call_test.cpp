@@ -24,6 +24,11 @@ void note_data(journal& log, ssize_t count, const buffer& bytes) {
   if (!text.empty()) log.text("data", text);
 }
 
+named_call immediate(named_call call) {
+  call.never_waits = true;
+  return call;
+}
+
 named_call reading(const char* name, std::function<ssize_t(int, void*, std::size_t)> read,
                    std::size_t size = 8) {
   return {name, [size, read = std::move(read)](journal& log, int fd) {
@@ -92,7 +97,7 @@ std::vector<named_call> reading_calls() {
       receiving("recv", 0),
       receiving("recv of three bytes", 0, 3),
       receiving("recv with MSG_PEEK", MSG_PEEK),
-      receiving("recv with MSG_DONTWAIT", MSG_DONTWAIT),
+      immediate(receiving("recv with MSG_DONTWAIT", MSG_DONTWAIT)),
       receiving("recv with MSG_WAITALL", MSG_WAITALL),
       receiving("recv with MSG_TRUNC", MSG_TRUNC, 3),
       {"recvfrom",
@@ -102,9 +107,11 @@ std::vector<named_call> reading_calls() {
          socklen_t length = sizeof address;
          const ssize_t count =
              ::recvfrom(fd, bytes.data(), 8, 0, reinterpret_cast<sockaddr*>(&address), &length);
-         log.call("result", count);
+         const int error = errno;
          note_data(log, count, bytes);
          log.number("length of the address", static_cast<long>(length));
+         errno = error;
+         log.call("result", count);
        }},
       reading("recvmmsg", receive_several),
       {"accept4", accept_any},
@@ -173,7 +180,7 @@ std::vector<named_call> writing_calls() {
       sending("send", 0),
       sending("send of no byte", 0, 0),
       sending("send with MSG_NOSIGNAL", MSG_NOSIGNAL),
-      sending("send with MSG_DONTWAIT", MSG_DONTWAIT),
+      immediate(sending("send with MSG_DONTWAIT", MSG_DONTWAIT)),
       writing("sendto", [](int fd, const void* bytes,
                            std::size_t size) { return ::sendto(fd, bytes, size, 0, nullptr, 0); }),
       writing("sendmsg", send_message),
@@ -193,11 +200,9 @@ int poll_for(journal& log, int fd, short events, int milliseconds) {
 
 int select_for(journal& log, int fd, timeval* span) {
   fd_set readable;
-  fd_set writable;
   FD_ZERO(&readable);
-  FD_ZERO(&writable);
   FD_SET(fd, &readable);
-  const int count = ::select(fd + 1, &readable, &writable, nullptr, span);
+  const int count = ::select(fd + 1, &readable, nullptr, nullptr, span);
   const int error = errno;
   log.number("readable", FD_ISSET(fd, &readable));
   errno = error;

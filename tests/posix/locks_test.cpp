@@ -28,9 +28,8 @@
 #include "posix/journal.hpp"
 
 #if defined(MOTET_TSAN)
-/// Some of the tests unlock what they do not own, hold more locks than the sanitizer counts, or lock
-/// them in an order that could deadlock.
-/// NOLINTNEXTLINE(bugprone-reserved-identifier)
+/// Some of the tests unlock what they do not own, hold more locks than the sanitizer counts, or
+/// lock them in an order that could deadlock. NOLINTNEXTLINE(bugprone-reserved-identifier)
 extern "C" const char* __tsan_default_options() {
   return "report_mutex_bugs=0:detect_deadlocks=0";
 }

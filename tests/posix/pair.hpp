@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <cstdlib>
 #include <motet/io/fd.hpp>
 #include <stdexcept>
 #include <string>
@@ -78,6 +79,15 @@ inline std::array<int, 2> two_pipe_ends() {
   return ends;
 }
 
+/// Each end has a place of its own in the file.
+inline std::array<int, 2> of_a_file() {
+  std::string path = "/tmp/motet-test-XXXXXX";
+  const int writer = ::mkstemp(path.data());
+  const int reader = ::open(path.c_str(), O_RDWR);
+  ::unlink(path.c_str());
+  return {reader, writer};
+}
+
 /// A descriptor that is both ends.
 inline std::array<int, 2> twice(int fd) {
   return {fd, ::dup(fd)};
@@ -98,7 +108,7 @@ struct pair {
     if (kind == "pipe") return two_pipe_ends();
     if (kind == "terminal") return of_a_terminal();
     if (kind == "event") return twice(::eventfd(0, 0));
-    if (kind == "file") return twice(::open("/tmp", O_TMPFILE | O_RDWR, 0600));
+    if (kind == "file") return of_a_file();
     if (kind == "directory") return twice(::open("/tmp", O_RDONLY | O_DIRECTORY));
     if (kind == "null") return twice(::open("/dev/null", O_RDWR));
     if (kind == "epoll") return twice(::epoll_create1(0));

@@ -405,6 +405,41 @@ TEST_CASE("sigaction(): handlers that call the one before work around a signal_s
   ::sigaction(SIGUSR2, &previous, nullptr);
 }
 
+TEST_CASE("signal() restores a handler that expects a siginfo_t, which it still gets") {
+  static int received = 0;
+  struct sigaction informed{};
+  struct sigaction previous{};
+  informed.sa_sigaction = [](int number, siginfo_t* info, void*) {
+    if (info->si_signo == number) ++received;
+  };
+  informed.sa_flags = SA_SIGINFO;
+  REQUIRE(::sigaction(SIGUSR2, &informed, &previous) == 0);
+  const auto old = ::signal(SIGUSR2, SIG_DFL);
+  REQUIRE(old != SIG_ERR);
+  REQUIRE(::signal(SIGUSR2, old) == SIG_DFL);
+  ::raise(SIGUSR2);
+  CHECK(received == 1);
+  ::sigaction(SIGUSR2, &previous, nullptr);
+}
+
+TEST_CASE("signal() and sigaction() restore a handler that sigset(3) has replaced") {
+  static int calls = 0;
+  struct sigaction previous{};
+  REQUIRE(::sigaction(SIGUSR2, nullptr, &previous) == 0);
+  ::signal(SIGUSR2, [](int) { ++calls; });
+  const auto old = ::sigset(SIGUSR2, SIG_IGN);
+  ::signal(SIGUSR2, old);
+  ::raise(SIGUSR2);
+  CHECK(calls == 1);
+  struct sigaction present{};
+  ::sigset(SIGUSR2, old);
+  REQUIRE(::sigaction(SIGUSR2, nullptr, &present) == 0);
+  REQUIRE(::sigaction(SIGUSR2, &present, nullptr) == 0);
+  ::raise(SIGUSR2);
+  CHECK(calls == 2);
+  ::sigaction(SIGUSR2, &previous, nullptr);
+}
+
 TEST_CASE("sigaction(): a handler gets its siginfo_t, whatever handler was there before") {
   static std::atomic<int> wrong{0};
   struct sigaction plain{};

@@ -22,9 +22,8 @@ bool waits_in_fiber(const fiber_call& call, pthread_t thread) noexcept {
   return call.may_wait() && ::pthread_equal(thread, ::pthread_self()) == 0;
 }
 
-/// Returns: 0 or an error, as pthread_clockjoin_np(3). A thread that has just left its last
-/// function
-///          takes a moment to end.
+/// A thread that has just left its last function takes a moment to end.
+/// Returns: 0 or an error, as pthread_clockjoin_np(3).
 int join_in_fiber(thread_state& home, pthread_t thread, void** result,
                   clock::time_point due) noexcept {
   const internal_shield shield;

@@ -61,7 +61,7 @@ class plain_call final : public blocking_call {
 
   std::int32_t await_end(thread_state& home, on_signal effect) noexcept {
     std::int32_t error = 0;
-    while (!is_over_.load(std::memory_order_acquire) && error == 0)
+    while (state_.load(std::memory_order_acquire) != state::over && error == 0)
       error = await_ready(home, ended_.get(), POLLIN, "end of a call", effect);
     if (error == 0) {
       forget_event();
@@ -70,6 +70,7 @@ class plain_call final : public blocking_call {
     if (blocking_pool::withdraw(*this)) {
       running_ = nullptr;
     } else {
+      state_.store(state::abandoned, std::memory_order_relaxed);
       blocking_pool::mark_abandoned(*this);
       blocking_pool::end_wait_of_caller();
     }
@@ -82,14 +83,17 @@ class plain_call final : public blocking_call {
     [[maybe_unused]] const ssize_t size = sys::read(ended_.get(), &ends, sizeof ends);
   }
 
+  void announce_end() noexcept {
+    const std::uint64_t one = 1;
+    [[maybe_unused]] const ssize_t size = sys::write(ended_.get(), &one, sizeof one);
+  }
+
   bool run() noexcept override {
     {
       const signal_mask of_caller(SIG_SETMASK, signals_);  // which child processes inherit
       call_();
     }
-    is_over_.store(true, std::memory_order_release);
-    const std::uint64_t one = 1;
-    [[maybe_unused]] const ssize_t size = sys::write(ended_.get(), &one, sizeof one);
+    if (state_.exchange(state::over, std::memory_order_acq_rel) != state::abandoned) announce_end();
     const std::shared_ptr<plain_call> last = std::move(running_);
     return false;
   }
@@ -97,7 +101,8 @@ class plain_call final : public blocking_call {
 
   Call call_;
   const fd ended_;
-  std::atomic<bool> is_over_{false};  // what poll(2) reports orders no memory accesses
+  enum class state : std::uint8_t { running, over, abandoned };
+  std::atomic<state> state_{state::running};  // what poll(2) reports orders no memory accesses
   sigset_t signals_{};
   std::shared_ptr<plain_call> running_;  // itself, while the other thread needs it
 };

@@ -102,7 +102,7 @@ ssize_t receive_once(call_waits& waits, msghdr& message, int flags) noexcept {
   const auto note_end = [&] {
     message.msg_namelen = 0;
     message.msg_controllen = 0;
-    message.msg_flags = 0;
+    message.msg_flags = flags & MSG_CMSG_CLOEXEC;
   };
   return retry(
       waits, [&] { return attempt_or_end(waits, attempt, note_end); },
