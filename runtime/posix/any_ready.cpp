@@ -11,7 +11,7 @@
 
 #include "base/system_calls.hpp"
 #include "core/time/park_until.hpp"
-#include "posix/openssl_errors.hpp"
+#include "posix/c_state.hpp"
 #include "posix/signal_watch.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
@@ -51,7 +51,7 @@ class few_waits {
   }
 
   std::int32_t await(clock::time_point due, const signal_start& start) noexcept {
-    const openssl_errors errors;
+    const c_state kept;
     const signal_watch watch(start, any_);
     if (start.passed()) return -EINTR;
     const wake_reason reason = park_until(home_, any_, due);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// See posix/openssl_errors.hpp.
-#include "posix/openssl_errors.hpp"
+// See posix/c_state.hpp.
+#include "posix/c_state.hpp"
 
 #include <cerrno>
 #include <new>
