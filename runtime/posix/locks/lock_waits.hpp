@@ -55,12 +55,14 @@ class lock_waits {
   void note(const void* address, const void* site, std::uint64_t fiber) noexcept {
     note_of(address) = {address, site, fiber};
   }
+  /// Whether a fiber of the thread waits for some lock.
+  bool any() const noexcept { return first_ != nullptr; }
   bool is_awaited(const void* address) const noexcept {
-    return first_ != nullptr && first_waiter(address) != nullptr;
+    return any() && first_waiter(address) != nullptr;
   }
   /// Called when a fiber has unlocked it.
   void unlocked(const void* address) noexcept {
-    if (first_ != nullptr) wake_first(address);
+    if (any()) wake_first(address);
   }
   /// Reports a fiber that waits for itself, or for fibers that wait for it, if `is_held` by one.
   void report_cycle(const void* address, const char* call, const void* site,

@@ -26,6 +26,12 @@ int type_of(const pthread_mutex_t& mutex) noexcept {
   return mutex.__data.__kind & 3;
 }
 
+/// Whether it is of the default type, neither robust nor one that inherits priorities.
+/// Source: glibc, nptl/pthreadP.h: PTHREAD_MUTEX_KIND_MASK_NP, and the bits of the protocols.
+bool is_usual(const pthread_mutex_t& mutex) noexcept {
+  return (mutex.__data.__kind & 127) == 0;
+}
+
 bool has_owner(const pthread_mutex_t& mutex) noexcept {
   return type_of(mutex) == PTHREAD_MUTEX_ERRORCHECK || type_of(mutex) == PTHREAD_MUTEX_RECURSIVE;
 }
@@ -133,15 +139,37 @@ bool is_refused(const pthread_mutex_t& mutex, const lock_caller& caller) noexcep
          owner_of(mutex) == caller.fiber();
 }
 
-}  // namespace
-
-int lock_mutex(pthread_mutex_t* mutex, const void* site) noexcept {
+[[gnu::noinline]] int lock_in_turn(pthread_mutex_t* mutex, const void* site) noexcept {
   const lock_caller caller;
-  if (!caller) return real.pthread_mutex_lock(mutex);
   const mutex_call call(mutex, caller, "pthread_mutex_lock", site);
   const int error = call.try_in_turn();
   if (error != EBUSY) return error;
   return is_refused(*mutex, caller) ? EDEADLK : await_lock(call, caller, no_limit);
+}
+
+/// Nothing of the mutex is read after it is unlocked: another thread may have destroyed it.
+[[gnu::noinline]] int unlock_owned(pthread_mutex_t* mutex) noexcept {
+  const lock_caller caller;
+  if (is_owned_by_other(*mutex, caller)) return EPERM;
+  const bool is_last = type_of(*mutex) != PTHREAD_MUTEX_RECURSIVE || mutex->__data.__count <= 1;
+  lock_owners* const owners = lock_owners::of_thread();
+  if (is_last && owners != nullptr && is_held_by(*mutex, caller)) owners->forget(mutex);
+  const int error = real.pthread_mutex_unlock(mutex);
+  lock_waits::of_thread().unlocked(mutex);
+  return error;
+}
+
+}  // namespace
+
+/// A usual mutex that is free, while no fiber of the thread waits for any: most calls end here.
+int lock_mutex(pthread_mutex_t* mutex, const void* site) noexcept {
+  const lock_caller caller;
+  if (!caller) return real.pthread_mutex_lock(mutex);
+  lock_waits& waits = lock_waits::of_thread();
+  const bool is_free = is_usual(*mutex) && !waits.any() && real.pthread_mutex_trylock(mutex) == 0;
+  if (!is_free) return lock_in_turn(mutex, site);
+  waits.note(mutex, site, caller.fiber());
+  return 0;
 }
 
 int try_mutex(pthread_mutex_t* mutex, const void* site) noexcept {
@@ -167,12 +195,8 @@ int lock_mutex_until(pthread_mutex_t* mutex, clockid_t id, const timespec* limit
 int unlock_mutex(pthread_mutex_t* mutex) noexcept {
   const lock_caller caller;
   if (!caller) return real.pthread_mutex_unlock(mutex);
-  if (has_owner(*mutex)) [[unlikely]] {
-    if (is_owned_by_other(*mutex, caller)) return EPERM;
-    const bool is_last = type_of(*mutex) != PTHREAD_MUTEX_RECURSIVE || mutex->__data.__count <= 1;
-    lock_owners* const owners = lock_owners::of_thread();
-    if (is_last && owners != nullptr && is_held_by(*mutex, caller)) owners->forget(mutex);
-  }
+  if (has_owner(*mutex)) [[unlikely]]
+    return unlock_owned(mutex);
   const int error = real.pthread_mutex_unlock(mutex);
   lock_waits::of_thread().unlocked(mutex);
   return error;
