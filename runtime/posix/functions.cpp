@@ -7,8 +7,6 @@
 #include <unistd.h>
 
 #include <cstdarg>
-#include <cstdlib>
-#include <string_view>
 
 #include "base/system_calls.hpp"
 #include "posix/next_function.hpp"
@@ -21,8 +19,7 @@ namespace {
 #define MOTET_POSIX_FIND(name) find_next(libc.name, #name);
   MOTET_POSIX_FUNCTIONS(MOTET_POSIX_FIND)
 #undef MOTET_POSIX_FIND
-  const char* const mode = std::getenv("MOTET_POSIX");
-  is_switched_off = mode != nullptr && std::string_view(mode) == "off";
+  is_switched_off = is_off_in_environment();
   is_resolved = true;
 }
 

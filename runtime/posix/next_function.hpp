@@ -7,6 +7,7 @@
 
 #include <cstdlib>
 #include <motet/detail/base/abi.hpp>
+#include <string_view>
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
@@ -17,6 +18,12 @@ template <typename Function>
 void find_next(Function& function, const char* name) noexcept {
   if (void* const address = ::dlsym(RTLD_NEXT, name); address != nullptr)
     function = reinterpret_cast<Function>(address);
+}
+
+/// Returns: whether MOTET_POSIX=off is set: all calls are the C library's.
+inline bool is_off_in_environment() noexcept {
+  const char* const mode = std::getenv("MOTET_POSIX");
+  return mode != nullptr && std::string_view(mode) == "off";
 }
 
 /// Stands for a function of `Table` until `Resolve` has found it.

@@ -2,9 +2,6 @@
 // See posix/locks/functions.hpp.
 #include "posix/locks/functions.hpp"
 
-#include <cstdlib>
-#include <string_view>
-
 #include "posix/next_function.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
@@ -15,8 +12,7 @@ namespace {
 #define MOTET_LOCK_FIND(name) find_next(real.name, #name);
   MOTET_LOCK_FUNCTIONS(MOTET_LOCK_FIND)
 #undef MOTET_LOCK_FIND
-  const char* const mode = std::getenv("MOTET_POSIX");
-  is_switched_off_for_locks = mode != nullptr && std::string_view(mode) == "off";
+  is_switched_off_for_locks = is_off_in_environment();
 }
 
 consteval lock_library stand_ins() {

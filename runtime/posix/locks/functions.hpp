@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
-// The functions that motet-posix-locks defines, in the order of docs/unmodified.md, and those of
-// the C and C++ libraries behind them.
+// The functions of the C and C++ libraries that motet-posix-locks stands before, in the order of
+// docs/unmodified.md. It defines them all but pthread_spin_trylock(3), which never waits.
 #pragma once
 
 #include <pthread.h>
 
 #include <motet/detail/base/abi.hpp>
 
-/// Calls X(name) for each function of POSIX; those of C11 are the same under other names.
+/// Calls X(name) for each of POSIX; those of C11 are the same under other names.
 #define MOTET_LOCK_FUNCTIONS(X) \
   X(pthread_mutex_lock)         \
   X(pthread_mutex_trylock)      \
