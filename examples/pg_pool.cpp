@@ -56,7 +56,10 @@ class connection {
       f();
       execute("COMMIT");
     } catch (...) {
-      motet::shield([&] { const result ignored(PQexec(handle_.get(), "ROLLBACK")); });
+      motet::shield([&] {
+        motet::move_on_after(std::chrono::seconds(1),
+                             [&] { const result ignored(PQexec(handle_.get(), "ROLLBACK")); });
+      });
       throw;
     }
   }

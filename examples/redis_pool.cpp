@@ -37,11 +37,12 @@ class connection {
   /// Whether it can be lent again. A server that has something to say is about to hang up.
   bool is_usable() const noexcept {
     pollfd entry{context_->fd, POLLIN, 0};
-    return context_->err == 0 && !in_transaction_ && poll(&entry, 1, 0) == 0;
+    return !is_busy_ && !in_transaction_ && poll(&entry, 1, 0) == 0;
   }
   reply execute(const command& words) { return std::move(pipeline({words}).front()); }
   /// Sends the commands together. Throws after the last reply if one of them is an error.
   std::vector<reply> pipeline(const std::vector<command>& commands) {
+    if (std::exchange(is_busy_, true)) throw std::logic_error("replies are still to come");
     for (const command& words : commands) {
       std::vector<const char*> texts;
       std::vector<std::size_t> sizes;
@@ -59,6 +60,7 @@ class connection {
       if (redisGetReply(context_.get(), &received) != REDIS_OK) fail();
       replies.emplace_back(static_cast<redisReply*>(received));
     }
+    is_busy_ = false;
     for (const reply& answer : replies)
       if (answer->type == REDIS_REPLY_ERROR) throw std::runtime_error(answer->str);
     return replies;
@@ -71,10 +73,9 @@ class connection {
     try {
       f();
     } catch (...) {
-      if (context_->err == 0) {  // or the pool drops the connection, and the server the commands
-        motet::shield([&] { execute({"DISCARD"}); });
-        in_transaction_ = false;
-      }
+      motet::shield([&] {
+        motet::move_on_after(std::chrono::seconds(1), [&] { in_transaction_ = !is_discarded(); });
+      });
       throw;
     }
     reply results = execute({"EXEC"});
@@ -83,9 +84,14 @@ class connection {
   }
 
  private:
-  /// After an error hiredis refuses further calls, and the pool drops the connection: so a reply
-  /// that was not awaited is never taken for another's. Throws: what has ended the call, if that is
-  /// the reason.
+  /// Otherwise the pool drops the connection, and the server the commands.
+  bool is_discarded() {
+    if (is_busy_) return false;
+    execute({"DISCARD"});
+    return true;
+  }
+  /// The connection stays busy, and the pool drops it: so a reply that was not awaited is never
+  /// taken for another's. Throws: what has ended the call, if that is the reason.
   [[noreturn]] void fail() const {
     const std::string message = context_ == nullptr ? "out of memory" : context_->errstr;
     motet::checkpoint();
@@ -93,6 +99,7 @@ class connection {
   }
 
   std::unique_ptr<redisContext, free_by_hiredis> context_;
+  bool is_busy_ = false;
   bool in_transaction_ = false;
 };
 

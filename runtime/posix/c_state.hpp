@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: MIT
-// What C libraries keep for each thread, and a fiber keeps over a wait in a call: the locale of
-// uselocale(3), h_errno, and OpenSSL's error queue.
+// What C libraries keep for each thread, and a fiber keeps over a wait in a call: h_errno, and
+// OpenSSL's error queue.
 // Source: ERR_get_error(3).
 #pragma once
 
-#include <locale.h>
 #include <netdb.h>
 
 #include <motet/detail/base/abi.hpp>
@@ -36,17 +35,13 @@ class openssl_errors {
 /// In the frame of a call, around a wait.
 class c_state {
  public:
-  c_state() noexcept : locale_(::uselocale(nullptr)), lookup_error_(h_errno) {}
+  c_state() noexcept : lookup_error_(h_errno) {}
   c_state(const c_state&) = delete;
   c_state& operator=(const c_state&) = delete;
-  ~c_state() {
-    if (::uselocale(nullptr) != locale_) ::uselocale(locale_);
-    h_errno = lookup_error_;
-  }
+  ~c_state() { h_errno = lookup_error_; }
 
  private:
   const openssl_errors errors_;
-  const locale_t locale_;
   const int lookup_error_;
 };
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // What libraries that were written for threads rely on, and fibers of one thread must not take from
 // each other: variables of the thread, jumps, destructors and handlers at the end.
-#include <locale.h>
 #include <netdb.h>
 #include <setjmp.h>
 #include <stdlib.h>
@@ -43,24 +42,6 @@ void run_both(First first, Second second) {
 }
 
 }  // namespace
-
-TEST_CASE("posix: a fiber finds the locale of uselocale() again after a wait") {
-  const locale_t own = ::newlocale(LC_ALL_MASK, "C.UTF-8", nullptr);
-  const locale_t other = ::newlocale(LC_ALL_MASK, "C", nullptr);
-  REQUIRE(own != nullptr);
-  REQUIRE(other != nullptr);
-  const auto keep = [](locale_t mine) {
-    ::uselocale(mine);
-    for (int i = 0; i < 3; ++i) {
-      nap();
-      CHECK(::uselocale(nullptr) == mine);
-    }
-  };
-  run_both([&] { keep(own); }, [&] { keep(other); });
-  ::uselocale(LC_GLOBAL_LOCALE);
-  ::freelocale(own);
-  ::freelocale(other);
-}
 
 TEST_CASE("posix: a fiber finds its h_errno again after a wait") {
   const auto keep = [](int mine) {

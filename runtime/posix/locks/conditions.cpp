@@ -17,7 +17,6 @@
 #include <motet/detail/core/internal_shield.hpp>
 
 #include "core/mail/remote_wait.hpp"
-#include "posix/c_state.hpp"
 #include "posix/caller.hpp"
 #include "posix/locks/functions.hpp"
 #include "posix/locks/lock_in_fiber.hpp"
@@ -147,7 +146,6 @@ int await_signal(thread_state& home, condition_waiter& waiter, clock::time_point
                  bool is_shared) noexcept {
   constexpr auto longest_pause = std::chrono::milliseconds(50);
   const internal_shield shield;
-  const c_state kept;
   const clock::time_point limit = is_shared ? std::min(due, home.time.after(longest_pause)) : due;
   const auto result = waiter.wait.await_until(limit);
   const bool was_late = result != remote_wait::result::over && give_up(waiter);

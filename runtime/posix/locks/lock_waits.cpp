@@ -12,7 +12,6 @@
 
 #include "core/store/fiber_store.hpp"
 #include "core/time/park_until.hpp"
-#include "posix/c_state.hpp"
 #include "unhandled/notice.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
@@ -51,7 +50,6 @@ void lock_waiter::await(clock::time_point due) noexcept {
   wait_record wait(call_, std::bit_cast<std::int64_t>(address_), wait_kind::object);
   wait.interruptible = false;
   wait_ = &wait;
-  const c_state kept;
   park_until(home_, wait, due);
   wait_ = nullptr;
 }
