@@ -73,13 +73,19 @@ ssize_t read_parts(int fd, void* bytes, std::size_t size) {
   return ::readv(fd, parts.data(), 2);
 }
 
-ssize_t receive_several(int fd, void* bytes, std::size_t size) {
-  iovec part{bytes, size};
+/// For recvmmsg(2) and sendmmsg(2), which use the first one only.
+std::array<mmsghdr, 2> two_messages(iovec& part) {
   std::array<mmsghdr, 2> messages{};
   for (mmsghdr& message : messages) {
     message.msg_hdr.msg_iov = &part;
     message.msg_hdr.msg_iovlen = 1;
   }
+  return messages;
+}
+
+ssize_t receive_several(int fd, void* bytes, std::size_t size) {
+  iovec part{bytes, size};
+  auto messages = two_messages(part);
   const int count = ::recvmmsg(fd, messages.data(), 2, MSG_WAITFORONE, nullptr);
   return count > 0 ? static_cast<ssize_t>(messages[0].msg_len) : count;
 }
@@ -164,11 +170,7 @@ ssize_t send_message(int fd, const void* bytes, std::size_t size) {
 
 ssize_t send_several(int fd, const void* bytes, std::size_t size) {
   iovec part{const_cast<void*>(bytes), size};
-  std::array<mmsghdr, 2> messages{};
-  for (mmsghdr& message : messages) {
-    message.msg_hdr.msg_iov = &part;
-    message.msg_hdr.msg_iovlen = 1;
-  }
+  auto messages = two_messages(part);
   return ::sendmmsg(fd, messages.data(), 1, 0);
 }
 
