@@ -31,7 +31,7 @@ class connection {
   explicit connection(const std::string& parameters) : handle_(PQconnectdb(parameters.c_str())) {
     if (PQstatus(handle_.get()) == CONNECTION_OK) return;
     const std::string message = PQerrorMessage(handle_.get());
-    motet::checkpoint();  // throws what has ended the call, if that is the reason
+    motet::checkpoint();  // throws a pending interruption
     throw std::runtime_error(message);
   }
   /// Whether it can be lent again. A server that has something to say is about to hang up.

@@ -91,7 +91,7 @@ class connection {
     return true;
   }
   /// The connection stays busy, and the pool drops it: so a reply that was not awaited is never
-  /// taken for another's. Throws: what has ended the call, if that is the reason.
+  /// taken for another's. Throws: a pending interruption.
   [[noreturn]] void fail() const {
     const std::string message = context_ == nullptr ? "out of memory" : context_->errstr;
     motet::checkpoint();

@@ -51,7 +51,7 @@ class few_waits {
   }
 
   std::int32_t await(clock::time_point due, const signal_start& start) noexcept {
-    const c_state kept;
+    const c_state state;
     const signal_watch watch(start, any_);
     if (start.passed()) return -EINTR;
     const wake_reason reason = park_until(home_, any_, due);

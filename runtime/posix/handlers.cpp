@@ -60,8 +60,8 @@ program_action& action_of(int number) noexcept {
 #endif
 
 /// SA_RESTART is the kernel's to know: siginterrupt(3) changes it. May be left by an exception, or
-/// by the end of the thread. The handler gets three arguments, whatever the program has said that
-/// it expects: as in the kernel.
+/// by the end of the thread. As from the kernel, a handler gets all three arguments even without
+/// SA_SIGINFO.
 MOTET_CALLS_ANY_HANDLER
 void note_and_call(int number, siginfo_t* info, void* context) {
   thread_state* const home = self();

@@ -71,7 +71,7 @@ std::int32_t perform(thread_state& home, operation& op, const char* call, const 
 
 std::int32_t perform_ready(thread_state& home, operation& op, const char* call,
                            const signal_start& start, clock::time_point due) noexcept {
-  const c_state kept;
+  const c_state state;
   const signal_watch watch(start, op);
   if (start.passed()) return -EINTR;
   const std::int32_t result = home.calls.perform_until(op, call, due);
@@ -93,7 +93,7 @@ std::int32_t await_time(thread_state& home, clock::time_point due,
                         const signal_start& start) noexcept {
   if (const int error = pending_error(home); error != 0) return -error;
   wait_record wait("sleep");
-  const c_state kept;
+  const c_state state;
   const signal_watch watch(start, wait);
   if (start.passed()) return -EINTR;
   const wake_reason reason = park_until(home, wait, due);
