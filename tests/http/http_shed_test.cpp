@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: MIT
 // A server that is asked for more than it can do.
+#include <sys/resource.h>
+#include <time.h>
+
 #include <algorithm>
 #include <chrono>
 #include <optional>
@@ -18,19 +21,55 @@ using steady = std::chrono::steady_clock;
 constexpr auto work = 20ms;  // many times what it takes to refuse a request
 constexpr std::size_t clients = 200;
 
-/// Returns: how long that has taken; more, if others use the processor.
-steady::duration compute(steady::duration how_long) {
-  const auto start = steady::now();
-  while (steady::now() - start < how_long) continue;
-  return steady::now() - start;
-}
+/// How much of a thread's time is spent in handlers, from the first one to the end of the last.
+/// Between two handlers, time in which another process used the processor does not count, unless
+/// the thread slept as well.
+class usefulness {
+ public:
+  void compute(steady::duration duration) {
+    const auto start = steady::now();
+    if (ended_at_ != steady::time_point()) between_ += time_since_the_last(start);
+    while (steady::now() - start < duration) continue;
+    ended_at_ = steady::now();
+    in_handlers_ += ended_at_ - start;
+    at_the_end_ = used::by_thread();
+  }
+
+  double share() const {
+    return std::chrono::duration<double>(in_handlers_) / (in_handlers_ + between_);
+  }
+
+ private:
+  struct used {
+    steady::duration processor{};
+    long sleeps = 0;
+
+    static used by_thread() {
+      timespec time{};
+      rusage usage{};
+      CHECK(::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time) == 0);
+      CHECK(::getrusage(RUSAGE_THREAD, &usage) == 0);
+      return {std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec),
+              usage.ru_nvcsw};
+    }
+  };
+  steady::duration time_since_the_last(steady::time_point start) const {
+    const used present = used::by_thread();
+    const bool slept = present.sleeps > at_the_end_.sleeps;
+    return slept ? start - ended_at_ : present.processor - at_the_end_.processor;
+  }
+
+  used at_the_end_;
+  steady::time_point ended_at_;
+  steady::duration in_handlers_{};
+  steady::duration between_{};
+};
 
 enum class connections { kept, fresh };
 
 struct outcome {
-  double useful = 0;  // part of the time that the server spends in handlers
+  double useful = 0;  // part of the server's time
   std::size_t refused = 0;
-  steady::duration took{};
   steady::duration p99{};  // of those answered
 };
 
@@ -46,9 +85,9 @@ struct results {
       times.push_back(steady::now() - due);
     }
   }
-  outcome after(steady::duration took) {
+  outcome sum() {
     std::sort(times.begin(), times.end());
-    return {0, refused, took, times.empty() ? took : times[times.size() * 99 / 100]};
+    return {0, refused, times.empty() ? steady::duration::max() : times[times.size() * 99 / 100]};
   }
 };
 
@@ -74,7 +113,7 @@ outcome ask_at(const net::endpoint& address, double load, connections kind, cloc
     });
   }
   tasks.await_all();
-  return tally.after(steady::now() - start);
+  return tally.sum();
 }
 
 /// A server whose handler computes, and its clients on another thread.
@@ -90,14 +129,13 @@ outcome ask(double load, connections kind, clock::duration shed, clock::duration
   http::serve_options options;
   options.connections.drain = stop.get_token();
   options.shed_when_late = shed;
-  steady::duration busy{};
+  usefulness of_server;
   http::serve(listener, options, [&](request&, response& answer) {
-    busy += compute(work);
+    of_server.compute(work);
     answer.write("done");
   });
   asker.join();
-  result.useful = std::chrono::duration<double>(busy).count() /
-                  std::chrono::duration<double>(result.took).count();
+  result.useful = of_server.share();
   return result;
 }
 
