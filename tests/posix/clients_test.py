@@ -3,7 +3,7 @@
 """Starts a server, and clients that were written for threads, in fibers: all calls of a second take a second together, and
 a limit ends each in time. Exits with 77 if the server is not installed.
 
-usage: clients_test.py PROGRAM redis|postgres|https [COUNT]
+usage: clients_test.py PROGRAM redis|postgres|https|mariadb|ldap [COUNT]
 """
 
 import contextlib
@@ -94,6 +94,51 @@ def postgres(place, count):
         server("pg_ctl", "-D", f"{place}/data", "-m", "immediate", "stop")
 
 
+@contextlib.contextmanager
+def mariadb(place, count):
+    program = shutil.which("mariadbd") or skip("MariaDB")
+    subprocess.run(["mariadb-install-db", "--no-defaults", f"--datadir={place}/data", "--auth-root-authentication-method=normal",
+                    "--skip-test-db"], check=True, capture_output=True, timeout=50)
+    listens_at = f"{place}/socket"
+    as_root = ["--user=root"] if os.geteuid() == 0 else []
+    with running(program, "--no-defaults", f"--datadir={place}/data", f"--socket={listens_at}", "--skip-networking", *as_root,
+                 f"--max-connections={2 * count + 10}", f"--log-error={place}/log", "--innodb-buffer-pool-size=8M") as server:
+        for _ in range(500):
+            assert server.poll() is None, pathlib.Path(f"{place}/log").read_text()
+            if os.path.exists(listens_at):
+                break
+            time.sleep(0.02)
+        yield listens_at
+
+
+# Its overlay retcode waits before it answers, in a thread of the server.
+SLAPD = """
+include /etc/ldap/schema/core.schema
+modulepath /usr/lib/ldap
+moduleload back_mdb
+moduleload retcode
+pidfile {place}/pid
+threads {threads}
+database mdb
+suffix dc=tests
+directory {place}
+overlay retcode
+retcode-parent ou=answers,dc=tests
+retcode-item cn=slow 0x00 sleeptime=1
+"""
+
+
+@contextlib.contextmanager
+def ldap(place, count):
+    program = shutil.which("slapd") or skip("slapd")
+    configuration = pathlib.Path(place) / "slapd.conf"
+    configuration.write_text(SLAPD.format(place=place, threads=2 * count))
+    port = free_port()
+    with running(program, "-h", f"ldap://127.0.0.1:{port}", "-f", str(configuration), "-d", "0") as server:
+        wait_for(port, server)
+        yield f"ldap://127.0.0.1:{port}"
+
+
 class Slow(http.server.BaseHTTPRequestHandler):
     """Answers after a second."""
 
@@ -148,8 +193,9 @@ def check(program, kind, server, count):
     assert result["ended"] == count and result["successes"] == 0, result
     assert result["latest"] < 500, result
     assert result["descriptors"] == 0, result
-    result = numbers(program, kind, server, min(count, 20), "threads")
-    assert result["successes"] == min(count, 20), result
+    for other in ("threads", "asynchronous"):
+        result = numbers(program, kind, server, min(count, 20), other)
+        assert result["successes"] == min(count, 20), result
 
 
 def main():
