@@ -7,16 +7,13 @@ usage: clients_test.py PROGRAM redis|postgres|https|mariadb|ldap [COUNT]
 """
 
 import contextlib
-import http.server
 import os
 import pathlib
 import shutil
 import socket
-import socketserver
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 
 NGINX = """
@@ -28,7 +25,7 @@ http {{
     listen 127.0.0.1:{port} ssl backlog=2048; keepalive_timeout 60s;
     ssl_certificate {place}/certificate.pem; ssl_certificate_key {place}/key.pem;
     location /quick {{ return 200 quick; }}
-    location /slow {{ proxy_pass http://127.0.0.1:{slow}; }}
+    location /slow {{ auth_basic slow; auth_basic_user_file /dev/null; auth_delay 1s; error_page 401 =200 /quick; }}
   }}
 }}
 """
@@ -139,41 +136,18 @@ def ldap(place, count):
         yield f"ldap://127.0.0.1:{port}"
 
 
-class Slow(http.server.BaseHTTPRequestHandler):
-    """Answers after a second."""
-
-    def do_GET(self):
-        time.sleep(1)
-        self.send_response(200)
-        self.send_header("Content-Length", "4")
-        self.end_headers()
-        with contextlib.suppress(OSError):
-            self.wfile.write(b"slow")
-
-    def log_message(self, *_):
-        pass
-
-
-class SlowServer(socketserver.ThreadingMixIn, http.server.HTTPServer):
-    request_queue_size = 2048
-    daemon_threads = True
-
-
 @contextlib.contextmanager
 def https(place, _count):
     program = shutil.which("nginx") or skip("nginx")
     subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2",
                     "-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", f"{place}/key.pem", "-out", f"{place}/certificate.pem"], check=True,
                    capture_output=True)
-    slow = SlowServer(("127.0.0.1", 0), Slow)
-    threading.Thread(target=slow.serve_forever, daemon=True).start()
     port = free_port()
     configuration = pathlib.Path(place) / "nginx.conf"
-    configuration.write_text(NGINX.format(place=place, port=port, slow=slow.server_port))
+    configuration.write_text(NGINX.format(place=place, port=port))
     with running(program, "-c", str(configuration), "-p", place) as server:
         wait_for(port, server)
         yield f"https://127.0.0.1:{port}"
-    slow.shutdown()
 
 
 def numbers(program, kind, server, count, *more):

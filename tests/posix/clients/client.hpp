@@ -30,9 +30,11 @@ using connections = std::vector<std::unique_ptr<client>>;
 /// A library, and how it is used.
 struct library {
   std::unique_ptr<client> (*make)(const std::string& server);
-  /// Makes the call of each connection, all at the same time, in the library's own asynchronous
-  /// mode. Returns: how many succeeded.
+  /// The library's own asynchronous mode: makes the call of each connection, all at the same time.
+  /// Returns: how many succeeded.
   std::size_t (*call_all)(connections& all);
+  /// Connects all for that, if connect() does not. May be null.
+  void (*connect_all)(connections& all) = nullptr;
 };
 
 /// Returns: those that this program was built with, by the name of their server.

@@ -55,34 +55,61 @@ class https_client final : public client {
   CURL* const request_;
 };
 
-/// A connection belongs to the handle that made it, so here each request makes another.
-std::size_t call_all_by_multi(connections& all) {
-  CURLM* const multi = ::curl_multi_init();
-  for (const auto& each : all) {
-    auto& one = static_cast<https_client&>(*each);
-    one.prepare("/slow");
-    ::curl_easy_setopt(one.request(), CURLOPT_PRIVATE, &one);
-    ::curl_multi_add_handle(multi, one.request());
+/// All requests of one thread, and the connections that they leave behind.
+class multi_handle {
+ public:
+  multi_handle() = default;
+  multi_handle(const multi_handle&) = delete;
+  multi_handle& operator=(const multi_handle&) = delete;
+  ~multi_handle() { ::curl_multi_cleanup(multi_); }
+
+  /// Returns: how many succeeded.
+  std::size_t get_all(connections& all, const char* path) {
+    ::curl_multi_setopt(multi_, CURLMOPT_MAXCONNECTS, static_cast<long>(all.size()));
+    for (const auto& each : all) {
+      auto& one = static_cast<https_client&>(*each);
+      one.prepare(path);
+      ::curl_easy_setopt(one.request(), CURLOPT_PRIVATE, &one);
+      ::curl_multi_add_handle(multi_, one.request());
+    }
+    std::size_t successes = 0;
+    for (int running = 1; running > 0;) {
+      ::curl_multi_perform(multi_, &running);
+      successes += ended();
+      if (running > 0) ::curl_multi_poll(multi_, nullptr, 0, 1'000, nullptr);
+    }
+    return successes;
   }
-  std::size_t successes = 0;
-  for (int running = 1; running > 0;) {
-    ::curl_multi_perform(multi, &running);
+
+ private:
+  std::size_t ended() {
+    std::size_t successes = 0;
     int left = 0;
-    while (const CURLMsg* const news = ::curl_multi_info_read(multi, &left)) {
+    while (const CURLMsg* const news = ::curl_multi_info_read(multi_, &left)) {
+      const CURLcode code = news->data.result;
       https_client* one = nullptr;
       ::curl_easy_getinfo(news->easy_handle, CURLINFO_PRIVATE, &one);
-      successes += one->succeeded(news->data.result) ? 1 : 0;
-      ::curl_multi_remove_handle(multi, one->request());
+      ::curl_multi_remove_handle(multi_, one->request());
+      successes += one->succeeded(code) ? 1 : 0;
     }
-    if (running > 0) ::curl_multi_poll(multi, nullptr, 0, 1'000, nullptr);
+    return successes;
   }
-  ::curl_multi_cleanup(multi);
-  return successes;
+
+  CURLM* const multi_ = ::curl_multi_init();
+};
+
+multi_handle& multi() {
+  static multi_handle one;
+  return one;
 }
 
 const registered https("https", {[](const std::string& server) -> std::unique_ptr<client> {
                                    return std::make_unique<https_client>(server);
                                  },
-                                 &call_all_by_multi});
+                                 [](connections& all) { return multi().get_all(all, "/slow"); },
+                                 [](connections& all) {
+                                   if (multi().get_all(all, "/quick") < all.size())
+                                     throw std::runtime_error("curl_multi");
+                                 }});
 
 }}  // namespace clients

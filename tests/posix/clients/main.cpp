@@ -6,7 +6,8 @@
 // usage: clients KIND SERVER COUNT fibers|threads|offload|asynchronous [LIMIT-IN-MS]
 //
 // Prints how many calls succeeded, how many the limit ended, how long all took, how late the latest
-// end was, how many descriptors are left over, and the memory and processor time for each.
+// end was, how many descriptors are left over, the memory in kB for each connection and its call,
+// and the processor time in ms for each call.
 #include <time.h>
 #include <unistd.h>
 
@@ -22,6 +23,7 @@
 #include <motet/motet.hpp>
 #include <motet/posix.hpp>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -41,11 +43,13 @@ std::ptrdiff_t open_descriptors() {
   return std::distance(std::filesystem::directory_iterator("/proc/self/fd"), {});
 }
 
-long resident_kilobytes() {
-  long size = 0;
-  long resident = 0;
-  std::ifstream("/proc/self/statm") >> size >> resident;
-  return resident * ::sysconf(_SC_PAGESIZE) / 1024;
+/// Returns: of the lines of /proc/self/status the number of `name`, in kB.
+long memory_kilobytes(std::string_view name) {
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);) {
+    if (line.starts_with(name)) return std::stol(line.substr(name.size()));
+  }
+  throw std::runtime_error("/proc/self/status");
 }
 
 double processor_milliseconds() {
@@ -101,17 +105,17 @@ void call(client& one, std::optional<clock::duration> limit, outcome& all) {
 int run_clients(const library& kind, const std::string& server, std::size_t count,
                 std::string_view how, std::optional<clock::duration> limit) {
   const std::ptrdiff_t descriptors = open_descriptors();
+  const long memory = memory_kilobytes("VmRSS:");
   clients::connections connections;
-  std::vector<job> connects;
+  const bool connects_all = how == "asynchronous" && kind.connect_all != nullptr;
   std::vector<job> calls;
   outcome all;
   for (std::size_t i = 0; i < count; ++i) {
     client& one = *connections.emplace_back(kind.make(server));
-    connects.emplace_back([&one] { one.connect(); });
+    if (!connects_all) one.connect();
     calls.emplace_back([&one, &all, limit] { call(one, limit, all); });
   }
-  run_all(how == "offload" ? how : "fibers", connects);
-  const long memory = resident_kilobytes();
+  if (connects_all) motet::posix::plain([&] { kind.connect_all(connections); });
   const double processor = processor_milliseconds();
   const auto start = clock::now();
   if (how == "asynchronous") {
@@ -122,7 +126,7 @@ int run_clients(const library& kind, const std::string& server, std::size_t coun
   const auto elapsed = clock::now() - start;
   const auto per_call = static_cast<double>(count);
   const double used = processor_milliseconds() - processor;
-  const long more_memory = resident_kilobytes() - memory;
+  const long more_memory = memory_kilobytes("VmHWM:") - memory;
   connections.clear();
   const auto milliseconds = [](clock::duration span) {
     return std::chrono::duration<double, std::milli>(span).count();
