@@ -22,8 +22,9 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 /// not outside_of_fibers().
 class lock_caller {
  public:
-  [[gnu::always_inline]] lock_caller() noexcept
-      : home_(*self()), apart_(&home_.running().resume_context.shadow) {}
+  [[gnu::always_inline]] lock_caller() noexcept : lock_caller(*self()) {}
+  [[gnu::always_inline]] explicit lock_caller(thread_state& home) noexcept
+      : home_(home), apart_(&home_.running().resume_context.shadow) {}
   lock_caller(const lock_caller&) = delete;
   lock_caller& operator=(const lock_caller&) = delete;
   [[gnu::always_inline]] ~lock_caller() = default;

@@ -3,6 +3,7 @@
 #include "posix/locks/mutexes.hpp"
 
 #include <pthread.h>
+#include <sys/single_threaded.h>
 #include <time.h>
 
 #include <cerrno>
@@ -30,6 +31,18 @@ int type_of(const pthread_mutex_t& mutex) noexcept {
 /// Source: glibc, nptl/pthreadP.h: PTHREAD_MUTEX_KIND_MASK_NP, and the bits of the protocols.
 bool is_usual(const pthread_mutex_t& mutex) noexcept {
   return (mutex.__data.__kind & 127) == 0;
+}
+
+/// Whether a usual mutex was free, and is now locked. With one thread, which shares the mutex with
+/// no other process, the library locks without a locked instruction, but pthread_mutex_trylock(3)
+/// does not; nobody locks the mutex in between. Source: glibc, nptl/pthreadP.h: the bit of those
+/// that processes share.
+[[gnu::always_inline]] inline bool lock_free_mutex(pthread_mutex_t& mutex) noexcept {
+  constexpr int shared = 128;
+  if (!__libc_single_threaded || (mutex.__data.__kind & shared) != 0)
+    return real.pthread_mutex_trylock(&mutex) == 0;
+  return __atomic_load_n(&mutex.__data.__lock, __ATOMIC_RELAXED) == 0 &&
+         real.pthread_mutex_lock(&mutex) == 0;
 }
 
 bool has_owner(const pthread_mutex_t& mutex) noexcept {
@@ -159,17 +172,38 @@ bool is_refused(const pthread_mutex_t& mutex, const lock_caller& caller) noexcep
   return error;
 }
 
-}  // namespace
-
 /// A usual mutex that is free, while no fiber of the thread waits for any: most calls end here.
-int lock_mutex(pthread_mutex_t* mutex, const void* site) noexcept {
-  const lock_caller caller;
+[[gnu::always_inline]] inline int lock_by_fiber(thread_state& home, pthread_mutex_t* mutex,
+                                                const void* site) noexcept {
+  const lock_caller caller(home);
   if (!caller) return real.pthread_mutex_lock(mutex);
   lock_waits& waits = lock_waits::of_thread();
-  const bool is_free = is_usual(*mutex) && !waits.any() && real.pthread_mutex_trylock(mutex) == 0;
+  const bool is_free = is_usual(*mutex) && !waits.any() && lock_free_mutex(*mutex);
   if (!is_free) return lock_in_turn(mutex, site);
   waits.note(mutex, site, caller.fiber());
   return 0;
+}
+
+/// Nothing of the mutex is read after it is unlocked: another thread may have destroyed it.
+[[gnu::always_inline]] inline int unlock_by_fiber(thread_state& home,
+                                                  pthread_mutex_t* mutex) noexcept {
+  const lock_caller caller(home);
+  if (!caller) return real.pthread_mutex_unlock(mutex);
+  if (has_owner(*mutex)) [[unlikely]]
+    return unlock_owned(mutex);
+  const int error = real.pthread_mutex_unlock(mutex);
+  lock_waits::of_thread().unlocked(mutex);
+  return error;
+}
+
+}  // namespace
+
+int lock_mutex(pthread_mutex_t* mutex, const void* site) noexcept {
+  return lock_by_fiber(*self(), mutex, site);
+}
+
+int unlock_mutex(pthread_mutex_t* mutex) noexcept {
+  return unlock_by_fiber(*self(), mutex);
 }
 
 int try_mutex(pthread_mutex_t* mutex, const void* site) noexcept {
@@ -191,17 +225,6 @@ int lock_mutex_until(pthread_mutex_t* mutex, clockid_t id, const timespec* limit
   return await_lock(call, caller, due_at(caller.home(), id, *limit));
 }
 
-/// Nothing of the mutex is read after it is unlocked: another thread may have destroyed it.
-int unlock_mutex(pthread_mutex_t* mutex) noexcept {
-  const lock_caller caller;
-  if (!caller) return real.pthread_mutex_unlock(mutex);
-  if (has_owner(*mutex)) [[unlikely]]
-    return unlock_owned(mutex);
-  const int error = real.pthread_mutex_unlock(mutex);
-  lock_waits::of_thread().unlocked(mutex);
-  return error;
-}
-
 }}}  // namespace motet::MOTET_ABI::detail
 
 using namespace motet::detail;
@@ -209,15 +232,17 @@ using namespace motet::detail;
 extern "C" {
 
 int pthread_mutex_lock(pthread_mutex_t* mutex) noexcept {
-  if (outside_of_fibers()) [[likely]]
+  thread_state* const home = self();
+  if (home == nullptr) [[likely]]
     return real.pthread_mutex_lock(mutex);
-  return lock_mutex(mutex, __builtin_return_address(0));
+  return lock_by_fiber(*home, mutex, __builtin_return_address(0));
 }
 
 int pthread_mutex_unlock(pthread_mutex_t* mutex) noexcept {
-  if (outside_of_fibers()) [[likely]]
+  thread_state* const home = self();
+  if (home == nullptr) [[likely]]
     return real.pthread_mutex_unlock(mutex);
-  return unlock_mutex(mutex);
+  return unlock_by_fiber(*home, mutex);
 }
 
 int pthread_mutex_trylock(pthread_mutex_t* mutex) noexcept {
