@@ -160,16 +160,14 @@ bool is_refused(const pthread_mutex_t& mutex, const lock_caller& caller) noexcep
   return is_refused(*mutex, caller) ? EDEADLK : await_lock(call, caller, no_limit);
 }
 
-/// Nothing of the mutex is read after it is unlocked: another thread may have destroyed it.
-[[gnu::noinline]] int unlock_owned(pthread_mutex_t* mutex) noexcept {
-  const lock_caller caller;
-  if (is_owned_by_other(*mutex, caller)) return EPERM;
-  const bool is_last = type_of(*mutex) != PTHREAD_MUTEX_RECURSIVE || mutex->__data.__count <= 1;
+/// Called before the mutex is unlocked. Returns: EPERM if another fiber of the thread owns it.
+[[gnu::noinline]] int forget_owner(const pthread_mutex_t& mutex,
+                                   const lock_caller& caller) noexcept {
+  if (is_owned_by_other(mutex, caller)) return EPERM;
+  const bool is_last = type_of(mutex) != PTHREAD_MUTEX_RECURSIVE || mutex.__data.__count <= 1;
   lock_owners* const owners = lock_owners::of_thread();
-  if (is_last && owners != nullptr && is_held_by(*mutex, caller)) owners->forget(mutex);
-  const int error = real.pthread_mutex_unlock(mutex);
-  lock_waits::of_thread().unlocked(mutex);
-  return error;
+  if (is_last && owners != nullptr && is_held_by(mutex, caller)) owners->forget(&mutex);
+  return 0;
 }
 
 /// A usual mutex that is free, while no fiber of the thread waits for any: most calls end here.
@@ -189,9 +187,9 @@ bool is_refused(const pthread_mutex_t& mutex, const lock_caller& caller) noexcep
                                                   pthread_mutex_t* mutex) noexcept {
   const lock_caller caller(home);
   if (!caller) return real.pthread_mutex_unlock(mutex);
-  if (has_owner(*mutex)) [[unlikely]]
-    return unlock_owned(mutex);
-  const int error = real.pthread_mutex_unlock(mutex);
+  int error = has_owner(*mutex) ? forget_owner(*mutex, caller) : 0;
+  if (error != 0) return error;
+  error = real.pthread_mutex_unlock(mutex);
   lock_waits::of_thread().unlocked(mutex);
   return error;
 }
