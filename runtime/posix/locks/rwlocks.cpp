@@ -35,6 +35,12 @@ mode writing() noexcept {
           real.pthread_rwlock_clockwrlock};
 }
 
+/// Whether the thread has it for writing. Of readers the library keeps the number only.
+bool is_written_by(const pthread_rwlock_t& lock, const lock_caller& caller) noexcept {
+  return __atomic_load_n(&lock.__data.__cur_writer, __ATOMIC_RELAXED) ==
+         caller.home().mail().number_of_thread();
+}
+
 /// A lock, and the call of a fiber that locks it.
 class rwlock_call {
  public:
@@ -56,11 +62,7 @@ class rwlock_call {
                                   : access_.lock_until(&lock_, clock_, limit_));
   }
   static std::optional<int> lock_briefly() noexcept { return std::nullopt; }
-  /// Of readers the library keeps the number only.
-  bool is_held_here() const noexcept {
-    return __atomic_load_n(&lock_.__data.__cur_writer, __ATOMIC_RELAXED) ==
-           caller_.home().mail().number_of_thread();
-  }
+  bool is_held_here() const noexcept { return is_written_by(lock_, caller_); }
   static bool may_block() noexcept { return false; }
   /// Whether the fiber has it for writing.
   bool is_refused() const noexcept {
@@ -116,10 +118,8 @@ int try_rwlock(pthread_rwlock_t* lock, const mode& access, const void* site) noe
 [[gnu::noinline]] int unlock_in_fiber(pthread_rwlock_t* lock) noexcept {
   const lock_caller caller;
   if (!caller) return real.pthread_rwlock_unlock(lock);
-  const mode access = writing();
   lock_owners* const owners = lock_owners::of_thread();
-  if (owners != nullptr && rwlock_call(lock, access, caller, nullptr).is_held_here())
-    owners->forget(lock);
+  if (owners != nullptr && is_written_by(*lock, caller)) owners->forget(lock);
   const int error = real.pthread_rwlock_unlock(lock);
   lock_waits::of_thread().unlocked(lock);
   return error;
