@@ -4,6 +4,7 @@
 
 #include <fcntl.h>
 #include <liburing.h>
+#include <poll.h>
 #include <sys/socket.h>
 
 #include <cstdint>
@@ -110,6 +111,11 @@ inline void fill_message_flags(io_uring_sqe& entry, const operation& op,
   }
 }
 
+/// A ring does not wake a poll for POLLPRI alone. TCP reports urgent data as POLLRDBAND as well.
+inline void add_urgent_events(io_uring_sqe& entry, const operation& op) noexcept {
+  if ((op.flags & POLLPRI) != 0) entry.poll32_events |= POLLRDBAND;
+}
+
 static_assert(operation::data_only == IORING_FSYNC_DATASYNC);
 
 /// Source: io_uring_enter(2): all flags are at one place.
@@ -128,6 +134,8 @@ inline void fill_entry(io_uring_sqe& entry, operation& op) noexcept {
     fill_message_flags(entry, op, row);
   } else if (op.kind == verb::openat) {
     force_async(entry, op);
+  } else if (op.kind == verb::wait_fd) {
+    add_urgent_events(entry, op);
   }
   if (const int error = faults::next(row.name.fault)) refuse_entry(entry, op, error);
 }

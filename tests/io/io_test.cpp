@@ -178,6 +178,26 @@ TEST_CASE("io::wait_fd() rejects a mask that is empty or unknown", "[io]") {
   });
 }
 
+TEST_CASE("io::wait_fd() reports urgent data, alone and beside other events", "[io]") {
+  motet::run([] {
+    for (const short events : {short{POLLPRI}, static_cast<short>(POLLPRI | POLLIN)}) {
+      net::tcp_listener listener(net::endpoint::loopback(0));
+      const net::tcp_stream client = net::tcp_stream::connect(listener.local_endpoint());
+      const net::tcp_stream server = listener.accept();
+      group tasks;
+      tasks.spin([&] {
+        sleep_for(1ms);
+        CHECK(::send(client.native_handle(), "!", 1, MSG_OOB) == 1);
+      });
+      const short reported =
+          with_timeout(5s, [&] { return io::wait_fd(server.native_handle(), events); });
+      CHECK((reported & POLLPRI) != 0);
+      CHECK((reported & ~events) == 0);
+      tasks.await_all();
+    }
+  });
+}
+
 TEST_CASE("io::readv() and writev() reject too many buffers, recv() rejects MSG_WAITALL", "[io]") {
   run([] {
     auto pair = make_socket_pair();
