@@ -90,8 +90,15 @@ std::int32_t result_of_cancelled(const operation& op, bool closed) noexcept {
 
 }  // namespace
 
+/// A fiber that calls again and again must not keep the one that closes the descriptor waiting.
+std::int32_t operations::refuse_closing() noexcept {
+  if (thread_.may_switch()) thread_.snooze();
+  return -EBADF;
+}
+
 std::int32_t operations::perform(operation& op, const char* description) noexcept {
-  if (being_closed(op.fd)) return -EBADF;
+  if (being_closed(op.fd)) [[unlikely]]
+    return refuse_closing();
   pending_operation request(op, description);
   if (on_threads_ > 0 && at_position(op) && any_on_thread(op.fd)) [[unlikely]]
     return perform_on_thread(request);
@@ -118,7 +125,8 @@ std::int32_t operations::perform(operation& op, const char* description) noexcep
 std::int32_t operations::perform_until(operation& op, const char* description,
                                        clock::time_point due) noexcept {
   if (due == clock::time_point::max()) return perform(op, description);
-  if (being_closed(op.fd)) return -EBADF;
+  if (being_closed(op.fd)) [[unlikely]]
+    return refuse_closing();
   pending_operation request(op, description);
   if (!hand_over(request)) {
     thread_.yield_after_budget();

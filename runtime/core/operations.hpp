@@ -71,6 +71,7 @@ class operations {
   void end_early(pending_operation& request) noexcept;
   void end_use(descriptor_use& use) noexcept;
   void await_for_close(pending_operation& request, int fd) noexcept;
+  [[gnu::noinline]] std::int32_t refuse_closing() noexcept;
   [[gnu::noinline]] std::int32_t perform_on_thread(pending_operation& request) noexcept;
 
   thread_state& thread_;

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -231,4 +232,24 @@ TEST_CASE("posix::plain() and deadline_as outside of fibers start no runtime") {
     const posix::deadline_as limit(ETIMEDOUT);
     CHECK(!posix::switches());
   }).join();
+}
+
+TEST_CASE("close() in a fiber goes on while another fiber calls again and again") {
+  motet::run([] {
+    std::array<int, 2> ends{};
+    REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM, 0, ends.data()) == 0);
+    std::size_t calls = 0;
+    bool closed = false;
+    group tasks;
+    tasks.spin([&] {
+      char byte = 0;
+      for (; !closed && calls < 100'000; ++calls) ::recv(ends[0], &byte, 1, 0);
+    });
+    snooze();
+    CHECK(::close(ends[0]) == 0);
+    closed = true;
+    tasks.await_all();
+    CHECK(calls < 10);
+    ::close(ends[1]);
+  });
 }
