@@ -28,6 +28,7 @@ ROOMS = [
     "tls",
     "http",
     "posix",
+    "testing",
     "boost_fiber",
 ]
 # Above which a room also uses the public headers, as any program does.

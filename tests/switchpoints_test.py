@@ -28,6 +28,9 @@ EXEMPT = {
     "thread_pool::~thread_pool": "a destructor, which throws nothing",
     "thread_pool::thread_pool": "nothing interrupts it, as the overload before says",
     "writer::~writer": "a destructor: the interruption stays pending",
+    "testing::world::advance": "tests/testing/world_test.cpp ends such a loop",
+    "testing::world::eventually": "tests/testing/world_test.cpp ends such a loop",
+    "testing::world::until_idle": "tests/testing/world_test.cpp ends such a loop",
     "http::send_file": "a request is answered once",
     "http::websocket::accept": "a request is answered once",
 }

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT
-// What a thread tells its recorder, which the room `observe` builds. It exists only while the
-// thread records; then the countdown to the next poll is held at 1, so that each switch calls it,
-// and a thread that does not record pays nothing per switch.
+// What a thread tells its recorder: that of a trace, in the room `observe`, or of a simulation, in
+// `testing`. It exists only while the thread records; then the countdown to the next poll is held
+// at 1, so that each switch calls it, and a thread that does not record pays nothing per switch.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <motet/base/clock.hpp>
 #include <motet/detail/core/control_block.hpp>
+#include <optional>
 
 #include "core/trace_events.hpp"
 
@@ -43,6 +44,12 @@ class event_recorder {
   void note(trace::kind event) noexcept { note(event, 0); }
   /// `by_itself`: the fiber that runs has looked, and goes on.
   virtual void note_poll(std::size_t runnable, bool by_itself) noexcept = 0;
+  /// Returns: which of `count` equal choices select() takes, less than `count`; or nothing, and it
+  /// is
+  ///          left to chance.
+  virtual std::optional<std::size_t> choose_branch([[maybe_unused]] std::size_t count) noexcept {
+    return std::nullopt;
+  }
 };
 
 /// The running fiber wakes `fiber` of another thread. Records that, if this thread records.

@@ -7,11 +7,13 @@
 #include <cerrno>
 #include <exception>
 #include <motet/detail/sync/select_branch.hpp>
+#include <optional>
 #include <stdexcept>
 #include <utility>
 
 #include "base/saturating_time.hpp"
 #include "base/system_calls.hpp"
+#include "core/event_recorder.hpp"
 #include "core/thread_state.hpp"
 #include "platform/ticks.hpp"
 
@@ -31,11 +33,13 @@ std::uint64_t mixed(std::uint64_t bits) noexcept {
 }
 
 /// All orders have equal chances.
-void shuffle(std::span<select_branch*> branches) noexcept {
+void shuffle(std::span<select_branch*> branches, thread_core& thread) noexcept {
   std::uint64_t dice = ticks();
   for (std::size_t remaining = branches.size(); remaining > 1; --remaining) {
     dice = mixed(dice);
-    std::swap(branches[remaining - 1], branches[dice % remaining]);
+    std::optional<std::size_t> place;
+    if (thread.recorded()) place = full(thread).recording->choose_branch(remaining);
+    std::swap(branches[remaining - 1], branches[place.value_or(dice % remaining)]);
   }
 }
 
@@ -127,7 +131,7 @@ select_branch& select_one(std::span<select_branch*> branches, bool as_they_are,
   thread_state& thread = here();
   thread.deliver();
   if (branches.empty()) refuse_to_select_nothing();
-  if (!as_they_are) shuffle(branches);
+  if (!as_they_are) shuffle(branches, thread);
   for (;;) {
     if (select_branch* ready = first_to_proceed(branches, thread)) return *ready;
     if (select_branch* winner = selection(branches, description, thread).run()) return *winner;

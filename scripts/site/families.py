@@ -33,6 +33,7 @@ FAMILIES = {
     "observability": ("What a program tells", ["observe/debug", "observe/stats", "observe/trace"]),
     "tls": ("TLS", ["tls"]),
     "posix": ("Blocking calls of the C library", ["posix"]),
+    "testing": ("Deterministic simulation", ["testing"]),
     "http": ("HTTP", ["http", "http/serve", "http/serve_options", "http/router", "http/request", "http/fields",
                       "http/files", "http/client", "http/client_options", "http/websocket"]),
     "compat": ("Other libraries", ["compat/asio", "compat/boost_fiber", "compat/boost_fiber/fiber",

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <motet/runtime/options.hpp>
 
 #include "platform/ticks.hpp"
@@ -31,6 +32,8 @@ class poll_schedule {
   void looked() noexcept { switches_ += look_after_; }
 
   bool due() const noexcept { return switches_ > most_switches() || overdue(); }
+  /// From now on only switches count, because real time must not decide.
+  void ignore_time() noexcept { ticks_between_polls_ = std::numeric_limits<std::uint64_t>::max(); }
   bool overdue() const noexcept { return ticks() - polled_at_ > ticks_between_polls_; }
 
   void polled(std::size_t runnable) noexcept {
@@ -59,7 +62,7 @@ class poll_schedule {
   std::size_t look_after_ = 0;
   std::size_t runnable_at_poll_ = 0;
   const std::size_t most_switches_;
-  const std::uint64_t ticks_between_polls_;
+  std::uint64_t ticks_between_polls_;
   std::uint64_t polled_at_;
 };
 

@@ -142,8 +142,7 @@ struct thread_core {
   void backs_off(bool enable) noexcept { backing_off_ = enable ? runner_ : nullptr; }
 
  protected:
-  // Off the path of a switch, and out of line: in core/switchpoint.cpp and core/store/stacks.cpp;
-  // throwing is in cancellation/pending_throw.cpp.
+  // Off the path of a switch: in core/switchpoint.cpp, core/store/stacks.cpp and cancellation/.
   [[gnu::noinline]] void tick() noexcept;
   [[gnu::noinline]] void snooze_alone() noexcept;
   [[gnu::noinline]] void wait_for_work() noexcept;
@@ -200,6 +199,7 @@ struct thread_core {
   const std::uintptr_t mark_ = this_thread_mark();
 
  private:
+  friend class order_of_world;  // of a simulation
   void enqueue(control_block& fiber) noexcept;
   void count_switch() noexcept;
   control_block& next_runnable() noexcept;

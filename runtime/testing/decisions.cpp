@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: MIT
+// See testing/decisions.hpp.
+#include "testing/decisions.hpp"
+
+#include <sstream>
+#include <stdexcept>
+
+namespace motet { inline namespace MOTET_ABI { namespace testing {
+
+namespace {
+
+constexpr std::string_view first_line = "motet decisions 1";
+
+bool is_known(char kind) noexcept {
+  return std::string_view("wbnpf").find(kind) != std::string_view::npos;
+}
+
+}  // namespace
+
+std::string text_of(const decision& one) {
+  return std::to_string(one.taken) + " of " + std::to_string(one.options) + ", kind " +
+         static_cast<char>(one.kind);
+}
+
+/// Source: splitmix64 (Steele, Lea, Flood, 2014).
+std::uint64_t decisions::next_bits() noexcept {
+  state_ += 0x9e3779b97f4a7c15U;
+  std::uint64_t bits = state_;
+  bits = (bits ^ (bits >> 30)) * 0xbf58476d1ce4e5b9U;
+  bits = (bits ^ (bits >> 27)) * 0x94d049bb133111ebU;
+  return bits ^ (bits >> 31);
+}
+
+/// A number is drawn even where the log has one, so that the same seed continues the log.
+std::uint32_t decisions::decide(choice kind, std::uint32_t options) {
+  decision one{kind, options, static_cast<std::uint32_t>(next_bits() % options)};
+  const std::size_t place = count_++;
+  if (place >= log_.size() || difference_.has_value()) {
+    log_.resize(place);
+    log_.push_back(one);
+    return one.taken;
+  }
+  if (log_[place].kind == kind && log_[place].options == options) return log_[place].taken;
+  difference_ = "decision " + std::to_string(place) + " was " + text_of(log_[place]) +
+                ", and is one of " + std::to_string(options) + ", kind " + static_cast<char>(kind);
+  log_.resize(place);
+  log_.push_back(one);
+  return one.taken;
+}
+
+std::vector<decision> decisions::made() const {
+  return {log_.begin(), log_.begin() + static_cast<std::ptrdiff_t>(count_)};
+}
+
+std::string text_of(const std::vector<decision>& log) {
+  std::ostringstream text;
+  text << first_line << '\n';
+  for (const decision& one : log)
+    text << static_cast<char>(one.kind) << ' ' << one.options << ' ' << one.taken << '\n';
+  return text.str();
+}
+
+std::vector<decision> log_of(std::string_view text) {
+  std::istringstream lines{std::string(text)};
+  std::vector<decision> log;
+  std::string line;
+  std::size_t number = 1;
+  const auto refuse = [&] {
+    throw std::invalid_argument("a log of decisions has a line that is not one: line " +
+                                std::to_string(number) + ": " + line);
+  };
+  if (!std::getline(lines, line) || line != first_line) refuse();
+  while (std::getline(lines, line)) {
+    ++number;
+    std::istringstream words(line);
+    char kind = 0;
+    decision one;
+    if (!(words >> kind >> one.options >> one.taken) || !is_known(kind) || one.taken >= one.options)
+      refuse();
+    one.kind = static_cast<choice>(kind);
+    log.push_back(one);
+  }
+  return log;
+}
+
+}}}  // namespace motet::MOTET_ABI::testing

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: MIT
+// See testing/order_of_world.hpp.
+#include "testing/order_of_world.hpp"
+
+#include <algorithm>
+#include <exception>
+#include <string>
+#include <utility>
+
+namespace motet { inline namespace MOTET_ABI { namespace detail {
+
+using testing::choice;
+
+/// A switch is a step, also if the next fiber is not known yet.
+void order_of_world::note_switch(const control_block&, const control_block*) noexcept {
+  inside_.step();
+  if (!inside_.failed() && !inside_.invariants.empty()) check_invariants();
+  choose_next();
+}
+
+/// A switch within one ends the process, as within a no_switch_guard.
+void order_of_world::check_invariants() {
+  const int until_look = home_.until_look_;
+  const int held_back = home_.held_back_;
+  for (const auto& [holds, site] : inside_.invariants) {
+    const call_site* const outer = home_.forbid_switches(&site);
+    const auto name = [&] {
+      return "the invariant of " + std::string(site.file) + ":" + std::to_string(site.line);
+    };
+    try {
+      if (!holds()) inside_.fail(name() + " does not hold");
+    } catch (const std::exception& error) {
+      inside_.fail(name() + " threw: " + error.what());
+    }
+    home_.forbid_switches(outer);
+  }
+  home_.until_look_ = until_look;
+  home_.held_back_ = held_back;
+}
+
+/// What a poll completes has no order, nor have timers of one instant; but timers of different
+/// instants have.
+void order_of_world::woken_by(trace::cause cause) noexcept {
+  in_poll_ = cause == trace::cause::operation;
+  if (in_poll_) woken_.clear();
+  instant_ = 0;
+  late_ = clock::duration(-1);
+}
+
+void order_of_world::timer_is_late(clock::duration late) noexcept {
+  if (std::exchange(late_, late) != late) ++instant_;
+}
+
+void order_of_world::note_wake(const control_block&) noexcept {
+  if (in_poll_) woken_.push_back(instant_);
+}
+
+/// A fiber that is the first in line again after its snooze() keeps its place.
+void order_of_world::note_poll(std::size_t, bool by_itself) noexcept {
+  in_poll_ = false;
+  if (inside_.settings().how == testing::order::open) shuffle_woken();
+  if (!by_itself && home_.first_runnable() != &home_.running()) choose_next();
+}
+
+/// The fibers that the poll has woken are the last ones in the queue.
+void order_of_world::shuffle_woken() {
+  run_queue<control_block>& queue = home_.queue_;
+  room_.clear();
+  while (!queue.empty()) room_.push_back(&queue.pop_front());
+  const auto first =
+      room_.end() - static_cast<std::ptrdiff_t>(std::min(woken_.size(), room_.size()));
+  for (std::size_t i = 0; i < woken_.size();) {
+    std::size_t end = i;
+    while (end < woken_.size() && woken_[end] == woken_[i]) ++end;
+    for (; i + 1 < end; ++i) {
+      const auto taken = inside_.choices.decide(choice::wake, static_cast<std::uint32_t>(end - i));
+      std::swap(first[static_cast<std::ptrdiff_t>(i)],
+                first[static_cast<std::ptrdiff_t>(i + taken)]);
+    }
+    i = end;
+  }
+  woken_.clear();
+  for (control_block* const fiber : room_) queue.push_back(*fiber);
+}
+
+/// The others keep their order, one after another in a circle.
+void order_of_world::choose_next() {
+  run_queue<control_block>& queue = home_.queue_;
+  if (inside_.settings().how != testing::order::any || queue.size() < 2) return;
+  std::uint32_t places =
+      inside_.choices.decide(choice::next, static_cast<std::uint32_t>(queue.size()));
+  for (; places > 0; --places) queue.push_back(queue.pop_front());
+}
+
+std::optional<std::size_t> order_of_world::choose_branch(std::size_t count) noexcept {
+  return inside_.choices.decide(choice::branch, static_cast<std::uint32_t>(count));
+}
+
+}}}  // namespace motet::MOTET_ABI::detail

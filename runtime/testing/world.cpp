@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: MIT
+// See testing/testing.hpp.
+#include <algorithm>
+#include <exception>
+#include <motet/base/version.hpp>
+#include <motet/fibers/fiber.hpp>
+#include <motet/fibers/group.hpp>
+#include <motet/runtime/options.hpp>
+#include <motet/runtime/run.hpp>
+#include <motet/testing.hpp>
+#include <stdexcept>
+#include <utility>
+
+#include "core/thread_state.hpp"
+#include "runtime/lazy_backend.hpp"
+#include "testing/order_of_world.hpp"
+#include "testing/simulation.hpp"
+#include "testing/world_backend.hpp"
+
+namespace motet { inline namespace MOTET_ABI { namespace testing {
+
+void world::until_idle() {
+  inside_.await(occasion::idle);
+}
+
+void world::advance(clock::duration span) {
+  if (span < clock::duration(0))
+    throw std::invalid_argument("world::advance() needs a span that is not negative");
+  until_idle();
+  inside_.target = clock::now() + span;
+  inside_.await(occasion::advanced);
+  until_idle();
+}
+
+void world::always(std::function<bool()> condition, call_site site) {
+  inside_.invariants.push_back({std::move(condition), site});
+}
+
+/// Time passes to the next timer as long as the condition does not hold.
+void world::eventually(const std::function<bool()>& condition, clock::duration limit,
+                       call_site site) {
+  const clock::time_point end = clock::now() + limit;
+  for (until_idle(); !condition(); until_idle()) {
+    if (clock::now() >= end) {
+      inside_.fail(std::string("the condition of ") + site.file + ":" + std::to_string(site.line) +
+                   " did not hold in time");
+      detail::here().deliver();
+    }
+    detail::thread_state& home = detail::here();
+    const detail::timer* const next = home.time.first();
+    inside_.target = next == nullptr ? end : std::min(end, next->due);
+    inside_.await(occasion::advanced);
+  }
+}
+
+std::uint32_t world::random(std::uint32_t count) {
+  if (count == 0) throw std::invalid_argument("world::random() needs a count of at least 1");
+  return inside_.choices.decide(choice::program, count);
+}
+
+namespace {
+
+using detail::thread_state;
+
+std::string text_of(std::exception_ptr failure) {
+  try {
+    std::rethrow_exception(std::move(failure));
+  } catch (const std::exception& error) {
+    return error.what();
+  } catch (...) {
+    return "an exception";
+  }
+}
+
+/// It uses what is private to the library.
+std::string own_version() {
+  return std::to_string(MOTET_VERSION_MAJOR) + "." + std::to_string(MOTET_VERSION_MINOR) + "." +
+         std::to_string(MOTET_VERSION_PATCH) + MOTET_VERSION_SUFFIX;
+}
+
+/// Invariants refer to what the function has in its frame.
+class end_of_invariants {
+ public:
+  explicit end_of_invariants(simulation& inside) noexcept : inside_(inside) {}
+  end_of_invariants(const end_of_invariants&) = delete;
+  end_of_invariants& operator=(const end_of_invariants&) = delete;
+  ~end_of_invariants() { inside_.invariants.clear(); }
+
+ private:
+  simulation& inside_;
+};
+
+/// Ends the function when the simulation has failed.
+void run_function(simulation& inside, const std::function<void(world&)>& function) {
+  world surroundings = inside.surroundings();
+  fiber<void> body = spin([&] {
+    const end_of_invariants guard(inside);
+    function(surroundings);
+  });
+  group watch;
+  watch.spin([&] {
+    inside.await(occasion::over);
+    body.cancel();
+  });
+  try {
+    body.await();
+  } catch (...) {
+    inside.fail("the function threw: " + text_of(std::current_exception()));
+  }
+  watch.cancel();
+}
+
+}  // namespace
+
+outcome run(const plan& how, const std::function<void(world&)>& function) {
+  if (detail::self() != nullptr)
+    throw std::logic_error("testing::run() needs a thread without a runtime");
+  if (motet::version() != own_version())
+    throw std::logic_error("motet-testing " + own_version() + " needs that version of motet, not " +
+                           motet::version());
+  simulation inside(how);
+  clock::duration span{};
+  options settings;
+  options virtual_time;
+  virtual_time.backend = "sim";
+  settings.make_backend = [&](const backend_options&) {
+    return std::make_unique<world_backend>(inside, detail::kernel_for(virtual_time));
+  };
+  motet::run(settings, [&] {
+    thread_state& home = detail::here();
+    home.recording = std::make_unique<detail::order_of_world>(inside, home);
+    home.recorded(true);
+    home.schedule.ignore_time();
+    run_function(inside, function);
+    span = clock::now() - inside.start;
+  });
+  return inside.result(span);
+}
+
+}}}  // namespace motet::MOTET_ABI::testing

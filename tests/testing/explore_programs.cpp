@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: MIT
+// Simulations for explore_test.py.
+//
+// usage: explore_programs NAME
+#include <chrono>
+#include <cstdio>
+#include <exception>
+#include <fstream>
+#include <functional>
+#include <map>
+#include <motet/motet.hpp>
+#include <motet/testing.hpp>
+#include <stdexcept>
+#include <string>
+
+namespace {
+
+using namespace motet;
+using namespace std::chrono_literals;
+using motet::testing::world;
+
+void correct(world& in) {
+  channel<std::uint32_t> numbers(1);
+  group tasks;
+  tasks.spin([&] {
+    for (int i = 0; i < 3; ++i) {
+      sleep_for(1ms * in.random(5));
+      numbers.push(in.random(9));
+    }
+  });
+  tasks.spin([&] {
+    for (int i = 0; i < 3; ++i) numbers.pop();
+  });
+  tasks.await_all();
+}
+
+void wrong(world& in) {
+  correct(in);
+  if (in.random(100) == 42) throw std::runtime_error("forty-two");
+}
+
+/// Its decisions depend on what no seed decides.
+void random_of_its_own(world& in) {
+  unsigned char dice = 0;
+  std::ifstream("/dev/urandom", std::ios::binary).read(reinterpret_cast<char*>(&dice), 1);
+  in.random(1'000'000 + dice);
+  snooze();
+  snooze();
+}
+
+void switching_invariant(world& in) {
+  in.always([] {
+    snooze();
+    return true;
+  });
+  snooze();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::map<std::string, std::function<void(world&)>> programs{
+      {"correct", &correct},
+      {"wrong", &wrong},
+      {"random_of_its_own", &random_of_its_own},
+      {"switching_invariant", &switching_invariant}};
+  const auto found = argc == 2 ? programs.find(argv[1]) : programs.end();
+  if (found == programs.end()) {
+    std::fputs("usage: explore_programs NAME\n", stderr);
+    return 2;
+  }
+  try {
+    return motet::testing::explore(1'000, found->second);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "refused: %s\n", error.what());
+    return 3;
+  }
+}

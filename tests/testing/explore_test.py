@@ -1,0 +1,59 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""What testing::explore() reports, and that a report repeats the failure.
+
+usage: explore_test.py PROGRAM
+"""
+
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+
+def run(program, name, place, **variables):
+    return subprocess.run([program, name], capture_output=True, text=True, timeout=50, env=os.environ | {"TMPDIR": place} | variables)
+
+
+def check_report(program, place):
+    found = run(program, "wrong", place)
+    assert found.returncode == 1, found
+    report = re.search(r"failed with seed (\d+), after \d+ steps and \d+ decisions: the function threw: forty-two\n"
+                       r"motet: to repeat it, set MOTET_SEED=(\d+) MOTET_LOG=(\S+)\n", found.stderr)
+    assert report is not None, found.stderr
+    seed, log = report[1], report[3]
+    assert report[2] == seed
+    assert pathlib.Path(log).read_text().startswith("motet decisions 1\n")
+    for variables in ({"MOTET_SEED": seed}, {"MOTET_LOG": log}, {"MOTET_SEED": seed, "MOTET_LOG": log}):
+        again = run(program, "wrong", place, **variables)
+        assert again.returncode == 1 and "forty-two" in again.stderr, (variables, again)
+    other = run(program, "wrong", place, MOTET_SEED=str(int(seed) + 1))
+    assert other.returncode == 0, other
+    return log
+
+
+def main():
+    if len(sys.argv) != 2:
+        sys.exit(__doc__)
+    program = sys.argv[1]
+    with tempfile.TemporaryDirectory() as place:
+        passed = run(program, "correct", place)
+        assert passed.returncode == 0 and passed.stderr == "", passed
+        log = check_report(program, place)
+        differs = run(program, "random_of_its_own", place, MOTET_LOG=log)
+        assert "the run differs from the log: decision 0 was " in differs.stderr, differs
+        twice = run(program, "random_of_its_own", place)
+        assert twice.returncode == 1, twice
+        assert "the same seed ran differently when it was repeated: the run differs from the log" in twice.stderr, twice
+        switches = run(program, "switching_invariant", place)
+        assert switches.returncode < 0 and re.search(r"within the no_switch_guard made at \S*explore_programs.cpp:\d+", switches.stderr), switches
+        for variables, message in (({"MOTET_SEED": "x"}, "MOTET_SEED is not a number: x"), ({"MOTET_SEED": "-1"}, "MOTET_SEED is not"),
+                                   ({"MOTET_LOG": place + "/none"}, "MOTET_LOG: " + place + "/none cannot be read"),
+                                   ({"MOTET_LOG": program}, "a log of decisions")):
+            refused = run(program, "correct", place, **variables)
+            assert refused.returncode == 3 and message in refused.stderr, (variables, refused)
+
+
+main()
