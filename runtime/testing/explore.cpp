@@ -12,8 +12,6 @@
 #include <stdexcept>
 #include <string>
 
-#include "testing/decisions.hpp"
-
 namespace motet { inline namespace MOTET_ABI { namespace testing {
 
 namespace {

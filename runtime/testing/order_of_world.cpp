@@ -11,6 +11,14 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 using testing::choice;
 
+namespace {
+
+std::string name_of(const testing::invariant& one) {
+  return std::string("the invariant of ") + one.site.file + ":" + std::to_string(one.site.line);
+}
+
+}  // namespace
+
 /// A switch is a step, also if the next fiber is not known yet.
 void order_of_world::note_switch(const control_block&, const control_block*) noexcept {
   inside_.step();
@@ -22,15 +30,12 @@ void order_of_world::note_switch(const control_block&, const control_block*) noe
 void order_of_world::check_invariants() {
   const int until_look = home_.until_look_;
   const int held_back = home_.held_back_;
-  for (const auto& [holds, site] : inside_.invariants) {
-    const call_site* const outer = home_.forbid_switches(&site);
-    const auto name = [&] {
-      return "the invariant of " + std::string(site.file) + ":" + std::to_string(site.line);
-    };
+  for (const testing::invariant& each : inside_.invariants) {
+    const call_site* const outer = home_.forbid_switches(&each.site);
     try {
-      if (!holds()) inside_.fail(name() + " does not hold");
+      if (!each.holds()) inside_.fail(name_of(each) + " does not hold");
     } catch (const std::exception& error) {
-      inside_.fail(name() + " threw: " + error.what());
+      inside_.fail(name_of(each) + " threw: " + error.what());
     }
     home_.forbid_switches(outer);
   }

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "quiet.hpp"
+#include "catch.hpp"
 
 namespace {
 
