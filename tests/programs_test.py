@@ -272,7 +272,7 @@ def redis_pool(program):
 def colour_free(program):
     with tempfile.TemporaryDirectory() as place, clients_test.https(place, 0) as server:
         output = run(program, f"{server}/slow", f"{place}/certificate.pem")
-    assert output.count("4 bytes") == 5 and "too late" in output, output
+    assert output.count("5 bytes") == 5 and "too late" in output, output
     times = {line.partition(": ")[0]: float(line.split()[-2]) for line in output.splitlines() if line.endswith(" s")}
     assert 0.9 < times["two, in fibers"] < 1.8 and 0.9 < times["a thousand naps, in fibers"] < 1.8, output
     assert 0.3 <= times["a download that may take 0.3 s"] < 0.8, output

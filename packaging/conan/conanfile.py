@@ -79,6 +79,10 @@ class Motet(ConanFile):
         self.cpp_info.components["boost_fiber"].set_property("cmake_target_name", "motet::boost_fiber")
         self.cpp_info.components["boost_fiber"].set_property("pkg_config_name", "motet-boost-fiber")
         self.cpp_info.components["boost_fiber"].requires = ["core"]
+        self.cpp_info.components["testing"].libs = ["motet-testing"]
+        self.cpp_info.components["testing"].set_property("cmake_target_name", "motet::testing")
+        self.cpp_info.components["testing"].set_property("pkg_config_name", "motet-testing")
+        self.cpp_info.components["testing"].requires = ["core"]
         for part, needed in (("tls", "openssl::openssl"), ("http", "boost::headers")):
             if self.options.get_safe(part):
                 self.cpp_info.components[part].libs = [f"motet-{part}"]

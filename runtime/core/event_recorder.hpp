@@ -44,9 +44,7 @@ class event_recorder {
   void note(trace::kind event) noexcept { note(event, 0); }
   /// `by_itself`: the fiber that runs has looked, and goes on.
   virtual void note_poll(std::size_t runnable, bool by_itself) noexcept = 0;
-  /// Returns: which of `count` equal choices select() takes, less than `count`; or nothing, and it
-  /// is
-  ///          left to chance.
+  /// Returns: which of `count` branches select() is to try next; nothing: chance decides.
   virtual std::optional<std::size_t> choose_branch([[maybe_unused]] std::size_t count) noexcept {
     return std::nullopt;
   }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
 // Many runs of one simulation.
-#include <unistd.h>
+#include <stdlib.h>
 
 #include <charconv>
 #include <cstdio>
-#include <cstdlib>
 #include <fstream>
 #include <iterator>
+#include <motet/io/fd.hpp>
 #include <motet/testing.hpp>
 #include <optional>
 #include <stdexcept>
@@ -40,11 +40,12 @@ std::string contents(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-/// Returns: the file; empty if none could be written.
+/// Returns: the file, which is new; empty if none could be written.
 std::string write_log(const outcome& failed) {
-  const char* const folder = std::getenv("TMPDIR");
-  const std::string path = std::string(folder == nullptr ? "/tmp" : folder) + "/motet-" +
-                           std::to_string(::getpid()) + "-" + std::to_string(failed.seed) + ".log";
+  std::string path =
+      variable("TMPDIR").value_or("/tmp") + "/motet-" + std::to_string(failed.seed) + "-XXXXXX";
+  const fd created(::mkstemp(path.data()));
+  if (!created) return {};
   std::ofstream file(path);
   file << failed.log;
   file.close();
@@ -68,8 +69,16 @@ std::optional<outcome> differing(plan how, const std::function<void(world&)>& fu
                                  const outcome& first) {
   how.log = first.log;
   outcome second = run(how, function);
-  if (second.passed && second.log == first.log) return std::nullopt;
-  if (second.passed) second.failure = "it made fewer decisions";
+  const bool is_alike = second.passed && second.log == first.log && second.steps == first.steps &&
+                        second.span == first.span;
+  if (is_alike) return std::nullopt;
+  if (second.passed) {
+    second.failure = std::to_string(second.decisions) + " decisions, " +
+                     std::to_string(second.steps) + " steps and " +
+                     std::to_string(second.span.count()) + " ns instead of " +
+                     std::to_string(first.decisions) + ", " + std::to_string(first.steps) +
+                     " and " + std::to_string(first.span.count());
+  }
   second.failure = "the same seed ran differently when it was repeated: " + second.failure;
   second.log = first.log;
   return second;

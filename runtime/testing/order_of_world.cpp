@@ -7,35 +7,35 @@
 #include <string>
 #include <utility>
 
+#include "base/saved_errno.hpp"
+
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 using testing::choice;
-
-namespace {
-
-std::string name_of(const testing::invariant& one) {
-  return std::string("the invariant of ") + one.site.file + ":" + std::to_string(one.site.line);
-}
-
-}  // namespace
+using testing::text_of;
 
 /// A switch is a step, also if the next fiber is not known yet.
-void order_of_world::note_switch(const control_block&, const control_block*) noexcept {
+void order_of_world::note_switch(const control_block& previous, const control_block*) noexcept {
+  snoozes_ = previous.state.load(std::memory_order_relaxed) == fiber_state::runnable;
   inside_.step();
   if (!inside_.failed() && !inside_.invariants.empty()) check_invariants();
   choose_next();
+  inside_.report_difference(previous.site);
 }
 
 /// A switch within one ends the process, as within a no_switch_guard.
 void order_of_world::check_invariants() {
   const int until_look = home_.until_look_;
   const int held_back = home_.held_back_;
-  for (const testing::invariant& each : inside_.invariants) {
+  const saved_errno errno_guard(home_.error_number());
+  for (std::size_t i = 0; i < inside_.invariants.size(); ++i) {
+    const testing::invariant each = inside_.invariants[i];  // it may add others
     const call_site* const outer = home_.forbid_switches(&each.site);
     try {
-      if (!each.holds()) inside_.fail(name_of(each) + " does not hold");
-    } catch (const std::exception& error) {
-      inside_.fail(name_of(each) + " threw: " + error.what());
+      if (!each.holds()) inside_.fail("the invariant of " + text_of(each.site) + " does not hold");
+    } catch (...) {
+      inside_.fail("the invariant of " + text_of(each.site) +
+                   " threw: " + text_of(std::current_exception()));
     }
     home_.forbid_switches(outer);
   }
@@ -60,11 +60,15 @@ void order_of_world::note_wake(const control_block&) noexcept {
   if (in_poll_) woken_.push_back(instant_);
 }
 
-/// A fiber that is the first in line again after its snooze() keeps its place.
+/// A fiber that is the first in line again after its snooze() keeps its place. A poll of a fiber
+/// that goes on is a step as well.
 void order_of_world::note_poll(std::size_t, bool by_itself) noexcept {
   in_poll_ = false;
-  if (inside_.settings().how == testing::order::open) shuffle_woken();
-  if (!by_itself && home_.first_runnable() != &home_.running()) choose_next();
+  if (by_itself) inside_.step();
+  inside_.end_function();
+  if (inside_.settings().how == testing::order::open && woken_.size() > 1) shuffle_woken();
+  const bool is_first_again = snoozes_ && home_.first_runnable() == &home_.running();
+  if (!by_itself && !is_first_again) choose_next();
 }
 
 /// The fibers that the poll has woken are the last ones in the queue.
@@ -95,6 +99,8 @@ void order_of_world::choose_next() {
   std::uint32_t places =
       inside_.choices.decide(choice::next, static_cast<std::uint32_t>(queue.size()));
   for (; places > 0; --places) queue.push_back(queue.pop_front());
+  // In a ring a fiber that snoozes must not be the first.
+  if (queue.in_ring() && queue.front() == &home_.running()) queue.push_back(queue.pop_front());
 }
 
 std::optional<std::size_t> order_of_world::choose_branch(std::size_t count) noexcept {

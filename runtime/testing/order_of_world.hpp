@@ -39,6 +39,7 @@ class order_of_world final : public event_recorder {
   testing::simulation& inside_;
   thread_state& home_;
   bool in_poll_ = false;
+  bool snoozes_ = false;              // the fiber that switches
   std::size_t instant_ = 0;           // of the wake-ups that follow, counted in this poll
   clock::duration late_{-1};          // of the timers of that instant
   std::vector<std::size_t> woken_;    // the instant of each fiber that this poll has woken

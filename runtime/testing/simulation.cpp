@@ -5,8 +5,12 @@
 #include <sys/eventfd.h>
 
 #include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
 #include <motet/io/io.hpp>
 #include <system_error>
+#include <utility>
 
 namespace motet { inline namespace MOTET_ABI { namespace testing {
 
@@ -37,16 +41,71 @@ void simulation::await(occasion what) const {
   io::wait_fd(occasions_.get(), static_cast<short>(what));
 }
 
+void simulation::await_time(clock::time_point until) {
+  class entry {
+   public:
+    entry(std::multiset<clock::time_point>& all, clock::time_point until)
+        : all_(all), place_(all.insert(until)) {}
+    entry(const entry&) = delete;
+    entry& operator=(const entry&) = delete;
+    ~entry() { all_.erase(place_); }
+
+   private:
+    std::multiset<clock::time_point>& all_;
+    const std::multiset<clock::time_point>::iterator place_;
+  };
+  const entry request(awaited_, until);
+  while (clock::now() < until) await(occasion::advanced);
+}
+
+clock::time_point simulation::next_awaited() const noexcept {
+  return awaited_.empty() ? clock::time_point::max() : *awaited_.begin();
+}
+
 void simulation::fail(std::string why) {
   if (failure_.empty()) failure_ = std::move(why);
 }
 
+std::string text_of(std::exception_ptr failure) {
+  try {
+    std::rethrow_exception(std::move(failure));
+  } catch (const std::exception& error) {
+    return error.what();
+  } catch (...) {
+    return "an exception";
+  }
+}
+
+std::string text_of(call_site site) {
+  if (site.line == 0) return "the main function";
+  return std::string(site.file) + ":" + std::to_string(site.line);
+}
+
+void simulation::end_function() {
+  if (function_runs_on()) std::exchange(cancel_function, nullptr)();
+}
+
+void simulation::give_up() const {
+  std::fprintf(
+      stderr,
+      "motet: the simulation failed with seed %llu: %s; its fibers do not end when they are "
+      "cancelled\n",
+      static_cast<unsigned long long>(plan_.seed), failure_.c_str());
+  std::abort();
+}
+
 void simulation::step() {
+  constexpr std::size_t most_after_failure = 1'000'000;
   ++steps_;
+  if (failed() && ++steps_after_failure_ > most_after_failure) give_up();
   if (steps_ >= plan_.steps)
     fail("the limit of " + std::to_string(plan_.steps) + " steps was reached");
-  if (choices.difference().has_value())
-    fail("the run differs from the log: " + *choices.difference());
+}
+
+void simulation::report_difference(call_site site) {
+  if (!choices.difference().has_value()) return;
+  fail("the run differs from the log: " + *choices.difference() + ", in the fiber of " +
+       text_of(site));
 }
 
 bool simulation::buggify(call_site site) {

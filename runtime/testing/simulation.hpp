@@ -5,12 +5,14 @@
 #include <poll.h>
 
 #include <cstddef>
+#include <exception>
 #include <functional>
 #include <map>
 #include <motet/base/call_site.hpp>
 #include <motet/base/clock.hpp>
 #include <motet/io/fd.hpp>
 #include <motet/testing.hpp>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -22,9 +24,15 @@ namespace motet { inline namespace MOTET_ABI { namespace testing {
 /// What fibers wait for in a world: the events of a descriptor that is never ready by itself.
 enum class occasion : short {
   idle = POLLIN,       // all other fibers wait
-  advanced = POLLPRI,  // the time is `target`
-  over = POLLOUT       // the simulation has failed
+  advanced = POLLPRI,  // the time of a fiber in await_time() has come
+  never = POLLOUT      // this one does not come
 };
+
+/// Returns: "file:line"; "the main function" for a fiber that was not spun.
+std::string text_of(call_site site);
+
+/// Returns: the exception's message; "an exception" if its class is not known.
+std::string text_of(std::exception_ptr failure);
 
 struct invariant {
   std::function<bool()> holds;
@@ -46,21 +54,33 @@ class simulation {
   /// Waits until the backend ends the wait.
   /// Switchpoint.
   void await(occasion what) const;
+  /// The same for an instant, to which time passes even if it stands otherwise.
+  void await_time(clock::time_point until);
+  /// Returns: the first instant for which a fiber waits; the maximum if none does.
+  clock::time_point next_awaited() const noexcept;
   int descriptor() const noexcept { return occasions_.get(); }
 
   /// The simulation ends soon. The first failure counts.
   void fail(std::string why);
   bool failed() const noexcept { return !failure_.empty(); }
+  /// Whether it has failed, and end_function() is still to be called.
+  bool function_runs_on() const noexcept { return failed() && cancel_function != nullptr; }
+  /// After a poll: cancels the function if the simulation has failed.
+  void end_function();
+  /// Ends the process, because the simulation has failed and its fibers do not end.
+  [[noreturn]] void give_up() const;
   /// At a switch.
   void step();
+  /// Fails if a decision of the fiber that was spun at `site` differs from the log's.
+  void report_difference(call_site site);
   /// As testing::buggify().
   bool buggify(call_site site);
   outcome result(clock::duration span) const;
 
   decisions choices;
   std::vector<invariant> invariants;
-  clock::time_point start{};   // in virtual time
-  clock::time_point target{};  // of advance()
+  std::function<void()> cancel_function;  // while it runs
+  clock::time_point start{};              // in virtual time
 
  private:
   using place = std::pair<std::string, unsigned>;  // the same in each build of a program
@@ -71,6 +91,8 @@ class simulation {
   const fd occasions_;
   std::string failure_;
   std::size_t steps_ = 0;
+  std::size_t steps_after_failure_ = 0;
+  std::multiset<clock::time_point> awaited_;
   std::map<place, bool> buggy_;  // the places that were reached
 };
 

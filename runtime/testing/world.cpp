@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// See testing/testing.hpp.
+// See motet/testing.hpp.
 #include <algorithm>
 #include <exception>
 #include <motet/base/version.hpp>
@@ -11,6 +11,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "base/saturating_time.hpp"
 #include "core/thread_state.hpp"
 #include "runtime/lazy_backend.hpp"
 #include "testing/order_of_world.hpp"
@@ -27,8 +28,7 @@ void world::advance(clock::duration span) {
   if (span < clock::duration(0))
     throw std::invalid_argument("world::advance() needs a span that is not negative");
   until_idle();
-  inside_.target = clock::now() + span;
-  inside_.await(occasion::advanced);
+  inside_.await_time(detail::deadline_after(clock::now(), span));
   until_idle();
 }
 
@@ -39,17 +39,15 @@ void world::always(std::function<bool()> condition, call_site site) {
 /// Time passes to the next timer as long as the condition does not hold.
 void world::eventually(const std::function<bool()>& condition, clock::duration limit,
                        call_site site) {
-  const clock::time_point end = clock::now() + limit;
+  const clock::time_point end = detail::deadline_after(clock::now(), limit);
   for (until_idle(); !condition(); until_idle()) {
     if (clock::now() >= end) {
-      inside_.fail(std::string("the condition of ") + site.file + ":" + std::to_string(site.line) +
-                   " did not hold in time");
+      inside_.fail("the condition of " + text_of(site) + " did not hold in time");
       detail::here().deliver();
     }
     detail::thread_state& home = detail::here();
     const detail::timer* const next = home.time.first();
-    inside_.target = next == nullptr ? end : std::min(end, next->due);
-    inside_.await(occasion::advanced);
+    inside_.await_time(next == nullptr ? end : std::min(end, next->due));
   }
 }
 
@@ -61,16 +59,6 @@ std::uint32_t world::random(std::uint32_t count) {
 namespace {
 
 using detail::thread_state;
-
-std::string text_of(std::exception_ptr failure) {
-  try {
-    std::rethrow_exception(std::move(failure));
-  } catch (const std::exception& error) {
-    return error.what();
-  } catch (...) {
-    return "an exception";
-  }
-}
 
 /// It uses what is private to the library.
 std::string own_version() {
@@ -90,31 +78,32 @@ class end_of_invariants {
   simulation& inside_;
 };
 
-/// Ends the function when the simulation has failed.
+/// Another fiber waits for what does not come, so that the backend is polled whatever the function
+/// waits for.
 void run_function(simulation& inside, const std::function<void(world&)>& function) {
   world surroundings = inside.surroundings();
+  group watch;
+  watch.spin([&] { inside.await(occasion::never); });
   fiber<void> body = spin([&] {
     const end_of_invariants guard(inside);
     function(surroundings);
   });
-  group watch;
-  watch.spin([&] {
-    inside.await(occasion::over);
-    body.cancel();
-  });
+  inside.cancel_function = [&] { body.cancel(); };
   try {
     body.await();
   } catch (...) {
     inside.fail("the function threw: " + text_of(std::current_exception()));
   }
+  inside.cancel_function = nullptr;
   watch.cancel();
 }
 
 }  // namespace
 
 outcome run(const plan& how, const std::function<void(world&)>& function) {
-  if (detail::self() != nullptr)
-    throw std::logic_error("testing::run() needs a thread without a runtime");
+  const thread_state* const former = detail::self();
+  if (const char* const reason = former == nullptr ? nullptr : former->in_use())
+    throw std::logic_error(std::string("testing::run() cannot begin here: ") + reason);
   if (motet::version() != own_version())
     throw std::logic_error("motet-testing " + own_version() + " needs that version of motet, not " +
                            motet::version());

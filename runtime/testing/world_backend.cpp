@@ -6,6 +6,8 @@
 #include <utility>
 
 #include "base/remote_work.hpp"
+#include "core/mail/mailbox.hpp"
+#include "core/thread_state.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace testing {
 
@@ -42,7 +44,10 @@ void world_backend::end(operation& op, std::int32_t result, completions& ended) 
 
 bool world_backend::submit(operation& op) noexcept {
   if (!is_of_world(op)) return inner_->submit(op);
-  op.next = std::exchange(waits_, &op);
+  operation** last = &waits_;
+  while (*last != nullptr) last = &(*last)->next;
+  op.next = nullptr;
+  *last = &op;
   return false;
 }
 
@@ -55,36 +60,41 @@ void world_backend::cancel(operation& op) noexcept {
 void world_backend::poll(time_point deadline, completions& ended) {
   ended.append(cancelled_);
   inner_->poll(time_point::min(), ended);
-  operation* const over = waiting_for(occasion::over);
-  if (over != nullptr && inside_.failed()) end(*over, over->flags, ended);
-  if (ended.empty() && deadline != time_point::min()) stand_idle(deadline, ended);
+  if (now() - inside_.start > inside_.settings().horizon) inside_.fail("the horizon was reached");
+  if (ended.empty() && deadline > now()) stand_idle(deadline, ended);
 }
 
-/// No fiber can run before `deadline`, unless somebody outside of the world helps.
+/// No fiber can run before `deadline`, unless another thread or the kernel helps. The poll before
+/// may have read what woke the thread.
 void world_backend::stand_idle(time_point deadline, completions& ended) {
-  if (operation* const idle = waiting_for(occasion::idle)) return end(*idle, idle->flags, ended);
+  if (detail::self()->mail().filled()) return;
+  const bool is_helped = detail::remote_work::under_way();
+  operation* const idle = waiting_for(occasion::idle);
+  if (idle != nullptr && !is_helped) return end(*idle, idle->flags, ended);
   operation* const advanced = waiting_for(occasion::advanced);
-  if (advanced != nullptr && inside_.target < deadline) {
-    pass_time(inside_.target, ended);
-    return end(*advanced, advanced->flags, ended);
+  if (advanced != nullptr && inside_.next_awaited() < deadline) {
+    if (inside_.next_awaited() > now()) pass_time(inside_.next_awaited(), ended);
+    if (inside_.next_awaited() <= now()) end(*advanced, advanced->flags, ended);
+    return;
   }
-  const bool others_help = detail::remote_work::under_way();
-  if (inside_.settings().time == time_mode::stands && advanced == nullptr && !others_help) {
+  if (!inside_.failed() && !is_helped) find_failure(deadline, advanced != nullptr);
+  if (inside_.function_runs_on()) return;  // it is cancelled now
+  if (inside_.failed() && deadline == time_point::max() && !is_helped) inside_.give_up();
+  pass_time(deadline, ended);
+}
+
+void world_backend::find_failure(time_point deadline, bool is_advancing) {
+  if (inside_.settings().time == time_mode::stands && !is_advancing) {
     inside_.fail("every fiber waits, and time stands");
-  } else if (deadline == time_point::max() && !others_help) {
+  } else if (deadline == time_point::max()) {
     inside_.fail("every fiber waits, and no timer is set");
-  } else if (deadline != time_point::max() &&
-             deadline - inside_.start > inside_.settings().horizon) {
+  } else if (deadline - inside_.start > inside_.settings().horizon) {
     inside_.fail("the horizon was reached");
-  } else {
-    return pass_time(deadline, ended);
   }
-  if (operation* const over = waiting_for(occasion::over)) end(*over, over->flags, ended);
 }
 
 void world_backend::pass_time(time_point until, completions& ended) {
-  if (until == time_point::max()) return inner_->poll(until, ended);
-  inner_->poll(until + offset_, ended);
+  inner_->poll(until == time_point::max() ? until : until + offset_, ended);
 }
 
 }}}  // namespace motet::MOTET_ABI::testing

@@ -32,12 +32,13 @@ class world_backend final : public backend {
   operation* waiting_for(occasion what) const noexcept;
   void end(operation& op, std::int32_t result, completions& ended) noexcept;
   void stand_idle(time_point deadline, completions& ended);
+  void find_failure(time_point deadline, bool is_advancing);
   void pass_time(time_point until, completions& ended);
 
   simulation& inside_;
   const std::unique_ptr<backend> inner_;
   const clock::duration offset_;
-  operation* waits_ = nullptr;  // for occasions: few
+  operation* waits_ = nullptr;  // for occasions, few, in the order of their beginning
   completions cancelled_;
 };
 

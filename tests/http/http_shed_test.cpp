@@ -31,7 +31,7 @@ class usefulness {
     if (ended_at_ != steady::time_point()) between_ += time_since_the_last(start);
     while (steady::now() - start < duration) continue;
     ended_at_ = steady::now();
-    in_handlers_ += ended_at_ - start;
+    in_handlers_ += duration;
     at_the_end_ = used::by_thread();
   }
 

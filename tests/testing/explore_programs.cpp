@@ -56,6 +56,17 @@ void switching_invariant(world& in) {
   snooze();
 }
 
+/// Its fiber cannot be ended.
+void stubborn(world& in) {
+  in.always([] { return false; });
+  for (;;) {
+    try {
+      snooze();
+    } catch (...) {
+    }
+  }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -63,7 +74,8 @@ int main(int argc, char** argv) {
       {"correct", &correct},
       {"wrong", &wrong},
       {"random_of_its_own", &random_of_its_own},
-      {"switching_invariant", &switching_invariant}};
+      {"switching_invariant", &switching_invariant},
+      {"stubborn", &stubborn}};
   const auto found = argc == 2 ? programs.find(argv[1]) : programs.end();
   if (found == programs.end()) {
     std::fputs("usage: explore_programs NAME\n", stderr);

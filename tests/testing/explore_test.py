@@ -49,6 +49,9 @@ def main():
         assert "the same seed ran differently when it was repeated: the run differs from the log" in twice.stderr, twice
         switches = run(program, "switching_invariant", place)
         assert switches.returncode < 0 and re.search(r"within the no_switch_guard made at \S*explore_programs.cpp:\d+", switches.stderr), switches
+        endless = run(program, "stubborn", place)
+        assert endless.returncode < 0 and "failed with seed 0: the invariant of" in endless.stderr, endless
+        assert "do not end when they are cancelled" in endless.stderr, endless
         for variables, message in (({"MOTET_SEED": "x"}, "MOTET_SEED is not a number: x"), ({"MOTET_SEED": "-1"}, "MOTET_SEED is not"),
                                    ({"MOTET_LOG": place + "/none"}, "MOTET_LOG: " + place + "/none cannot be read"),
                                    ({"MOTET_LOG": program}, "a log of decisions")):

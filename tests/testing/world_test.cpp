@@ -8,6 +8,7 @@
 #include <set>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "catch.hpp"
@@ -73,6 +74,7 @@ TEST_CASE("testing::order::open keeps the queue's order, but not that of one ins
 
 TEST_CASE("testing::order::any runs any of the runnable fibers") {
   CHECK(orders(order::any, [](char) {}).size() == 6);
+  CHECK(orders(order::any, [](char) { sleep_for(1s); }).size() == 6);
   CHECK(orders(order::any, [](char name) { sleep_for(1ms * name); }) ==
         std::set<std::string>{"abc"});
 }
@@ -161,6 +163,7 @@ TEST_CASE("testing::run() reports a program that is not the one of the log") {
   });
   CHECK(other.failure.find("decision 1 was") != std::string::npos);
   CHECK(other.failure.find("of 9, kind p, and is one of 10, kind p") != std::string::npos);
+  CHECK(other.failure.find(", in the fiber of ") != std::string::npos);
 }
 
 TEST_CASE("testing::run() refuses what is no log") {
@@ -238,6 +241,23 @@ TEST_CASE("testing::world::advance() fires the timers of its time, each at its o
   }
 }
 
+TEST_CASE("testing::world: several fibers may wait for the time, and for the others") {
+  const auto result = motet::testing::run({}, [](world& in) {
+    const auto start = clock::now();
+    group tasks;
+    for (const int seconds : {3, 1, 2}) {
+      tasks.spin([&, seconds] {
+        in.advance(std::chrono::seconds(seconds));
+        CHECK(clock::now() - start >= std::chrono::seconds(seconds));
+        CHECK(clock::now() - start < std::chrono::seconds(seconds) + 1ms);
+      });
+      tasks.spin([&] { in.until_idle(); });
+    }
+    tasks.await_all();
+  });
+  CHECK(result.failure.empty());
+}
+
 TEST_CASE("testing::time_mode::stands fails when every fiber waits for the time") {
   plan one;
   one.time = time_mode::stands;
@@ -260,6 +280,11 @@ TEST_CASE("testing::world::always() is asked at each switch") {
           snooze();
           snooze();
         }).failure.ends_with(" threw: odd"));
+  CHECK(motet::testing::run({}, [](world& in) {
+          in.always([]() -> bool { throw 7; });
+          snooze();
+          snooze();
+        }).failure.ends_with(" threw: an exception"));
 }
 
 TEST_CASE("testing::world::eventually() waits for a condition, for a time") {
@@ -292,4 +317,81 @@ TEST_CASE("testing::world: cancellation ends loops of its calls") {
     }
   });
   CHECK(result.failure.empty());
+}
+
+TEST_CASE("testing::order::any of more fibers than a queue links") {
+  plan one;
+  one.how = order::any;
+  const auto result = motet::testing::run(one, [](world&) {
+    int ended = 0;
+    group tasks;
+    for (int i = 0; i < 5'000; ++i) {
+      tasks.spin([&] {
+        snooze();
+        ++ended;
+      });
+    }
+    tasks.await_all();
+    CHECK(ended == 5'000);
+  });
+  CHECK(result.failure.empty());
+}
+
+TEST_CASE("testing::run() waits for what is offloaded, in real time") {
+  const auto result = motet::testing::run({}, [](world& in) {
+    int answer = 0;
+    group tasks;
+    tasks.spin([&] {
+      for (int i = 0; i < 100; ++i) answer += offload([] { return 1; });
+      std::chrono::steady_clock::time_point end = std::chrono::steady_clock::now() + 20ms;
+      offload([&] { std::this_thread::sleep_until(end); });
+    });
+    in.advance(100ms);
+    tasks.await_all();
+    in.until_idle();
+    CHECK(answer == 100);
+  });
+  CHECK(result.failure.empty());
+  CHECK(result.span >= 100ms);
+}
+
+TEST_CASE("testing::run() ends a program that fails and has still to clean up") {
+  plan one;
+  one.time = time_mode::stands;
+  const auto result = motet::testing::run(one, [](world&) {
+    struct cleaner {
+      ~cleaner() {
+        shield([] { sleep_for(1h); });
+      }
+    };
+    const cleaner slow;
+    sleep_for(1s);
+  });
+  CHECK(result.failure == "every fiber waits, and time stands");
+}
+
+TEST_CASE("testing::run() limits the steps of a fiber that never waits") {
+  plan one;
+  one.steps = 1'000;
+  CHECK(motet::testing::run(one, [](world&) {
+          channel<int> items(1);
+          for (;;) {
+            items.push(1);
+            items.pop();
+          }
+        }).failure == "the limit of 1000 steps was reached");
+}
+
+TEST_CASE("testing::world::eventually() without a limit, and after an implicit runtime") {
+  sleep_for(1ms);
+  CHECK(motet::testing::run({}, [](world& in) {
+          bool done = false;
+          group tasks;
+          tasks.spin([&] {
+            sleep_for(10min);
+            done = true;
+          });
+          in.eventually([&] { return done; }, clock::duration::max());
+          tasks.await_all();
+        }).failure.empty());
 }

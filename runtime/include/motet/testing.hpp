@@ -68,8 +68,9 @@ class world {
   /// Throws: std::invalid_argument if `span` is negative; a pending interruption.
   void advance(clock::duration span);
   /// Until the function of run() returns, the simulation fails as soon as `condition`, an
-  /// invariant, returns false or throws. It is called at each switch, and must not switch, which
-  /// would end the process. Not a switchpoint.
+  /// invariant, returns false or throws. It is called at each switch, and must call no
+  /// switchpoint. Declare what it refers to before groups and others whose destructors wait.
+  /// Not a switchpoint.
   void always(std::function<bool()> condition, call_site site = call_site::here());
   /// Waits until `condition` returns true; it is called whenever all fibers wait. The simulation
   /// fails if that takes longer than `limit` of virtual time.
@@ -89,14 +90,14 @@ class world {
   simulation& inside_;
 };
 
-/// Runs `function` in a world of its own, on the calling thread, which must not have a runtime. The
-/// backend is a simulation with virtual time; `MOTET_BACKEND` has no effect.
+/// Runs `function` in a world of its own, on the calling thread, where motet::run() must be
+/// possible. `MOTET_BACKEND` has no effect. If fibers go on although the simulation has failed and
+/// they are cancelled, or if memory is exhausted, the process ends.
 /// Returns: how it went. It failed if `function` threw, if all fibers wait for one another, at the
 ///          horizon, after all steps, or if the run differs from the plan's log.
 /// Not a switchpoint.
-/// Throws: std::logic_error if the thread has a runtime, or if the library motet is not of the
-///         version of motet-testing; std::invalid_argument if plan.log is not a log;
-///         std::bad_alloc.
+/// Throws: std::logic_error if the thread is in run(), or if the library motet is not of the
+///         version of motet-testing; std::invalid_argument if plan.log is not a log.
 outcome run(const plan& how, const std::function<void(world&)>& function);
 
 /// Runs `function` with the seeds 0, 1, 2 and so on, `seeds` in all, until one fails; one in twenty

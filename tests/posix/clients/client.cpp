@@ -20,16 +20,19 @@ std::size_t call_all_polled(connections& all) {
   for (const auto& each : all) {
     auto& one = static_cast<polled_client&>(*each);
     epoll_event interest{EPOLLIN, {.ptr = &one}};
-    if (::epoll_ctl(poll, EPOLL_CTL_ADD, one.begin(), &interest) != 0)
+    one.begin();
+    if (::epoll_ctl(poll, EPOLL_CTL_ADD, one.descriptor(), &interest) != 0)
       throw std::runtime_error("epoll_ctl");
   }
   std::size_t successes = 0;
   for (std::size_t left = all.size(); left > 0;) {
     std::array<epoll_event, 256> events{};
     const int count = ::epoll_wait(poll, events.data(), static_cast<int>(events.size()), -1);
+    if (count < 0) throw std::runtime_error("epoll_wait");
     for (int i = 0; i < count; ++i) {
       auto& one = *static_cast<polled_client*>(events[static_cast<std::size_t>(i)].data.ptr);
       if (const std::optional<bool> succeeded = one.proceed()) {
+        ::epoll_ctl(poll, EPOLL_CTL_DEL, one.descriptor(), nullptr);
         successes += *succeeded ? 1 : 0;
         --left;
       }

@@ -48,8 +48,10 @@ struct registered {
 /// A client of a library that leaves the waiting to its caller.
 class polled_client : public client {
  public:
-  /// Sends the call. Returns: the descriptor to which the answer comes.
-  virtual int begin() = 0;
+  /// Sends the call.
+  virtual void begin() = 0;
+  /// Returns: to which the answer comes.
+  virtual int descriptor() = 0;
   /// Reads what has come. Returns: whether the call succeeded, once it has ended.
   virtual std::optional<bool> proceed() = 0;
 };

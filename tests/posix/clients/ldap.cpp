@@ -34,13 +34,15 @@ class ldap_client final : public polled_client {
     return error == LDAP_SUCCESS;
   }
 
-  int begin() override {
-    int descriptor = -1;
+  void begin() override {
     if (::ldap_search_ext(connection_, entry, LDAP_SCOPE_BASE, nullptr, nullptr, 0, nullptr,
                           nullptr, nullptr, 0, &search_) != LDAP_SUCCESS)
       throw std::runtime_error("ldap_search_ext");
-    ::ldap_get_option(connection_, LDAP_OPT_DESC, &descriptor);
-    return descriptor;
+  }
+  int descriptor() override {
+    int result = -1;
+    ::ldap_get_option(connection_, LDAP_OPT_DESC, &result);
+    return result;
   }
   std::optional<bool> proceed() override {
     timeval none{};

@@ -14,7 +14,6 @@ class mariadb_client final : public polled_client {
  public:
   explicit mariadb_client(const std::string& server) : server_(server) {
     ::mysql_init(&connection_);
-    ::mysql_options(&connection_, MYSQL_OPT_NONBLOCK, nullptr);
   }
   ~mariadb_client() override { ::mysql_close(&connection_); }
   void connect() override {
@@ -26,11 +25,12 @@ class mariadb_client final : public polled_client {
     return ::mysql_real_query(&connection_, query.data(), query.size()) == 0 && slept();
   }
 
-  int begin() override {
+  void begin() override {
+    ::mysql_options(&connection_, MYSQL_OPT_NONBLOCK, nullptr);
     if (::mysql_real_query_start(&error_, &connection_, query.data(), query.size()) == 0)
       throw std::runtime_error("mysql_real_query_start");
-    return ::mysql_get_socket(&connection_);
   }
+  int descriptor() override { return ::mysql_get_socket(&connection_); }
   std::optional<bool> proceed() override {
     if (::mysql_real_query_cont(&error_, &connection_, MYSQL_WAIT_READ) != 0) return std::nullopt;
     return error_ == 0 && slept();

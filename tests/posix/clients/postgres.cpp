@@ -21,13 +21,13 @@ class postgres_client final : public polled_client {
   }
   bool call() override { return is_done(::PQexec(connection_, query)); }
 
-  int begin() override {
+  void begin() override {
     ::PQsetnonblocking(connection_, 1);
     if (::PQsendQuery(connection_, query) != 1)
       throw std::runtime_error(::PQerrorMessage(connection_));
     while (::PQflush(connection_) == 1) continue;
-    return ::PQsocket(connection_);
   }
+  int descriptor() override { return ::PQsocket(connection_); }
   std::optional<bool> proceed() override {
     if (::PQconsumeInput(connection_) != 1) return false;
     if (::PQisBusy(connection_) == 1) return std::nullopt;

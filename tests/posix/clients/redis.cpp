@@ -20,7 +20,7 @@ class redis_client final : public polled_client {
   }
   bool call() override { return is_nil(::redisCommand(context_, "BLPOP %d 1", context_->fd)); }
 
-  int begin() override {
+  void begin() override {
     const int flags = ::fcntl(context_->fd, F_GETFL);
     ::fcntl(context_->fd, F_SETFL, flags | O_NONBLOCK);
     int is_sent = 0;
@@ -29,8 +29,8 @@ class redis_client final : public polled_client {
       if (::redisBufferWrite(context_, &is_sent) != REDIS_OK)
         throw std::runtime_error("redisBufferWrite");
     }
-    return context_->fd;
   }
+  int descriptor() override { return context_->fd; }
   std::optional<bool> proceed() override {
     void* reply = nullptr;
     if (::redisBufferRead(context_) != REDIS_OK) return false;
