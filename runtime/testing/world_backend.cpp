@@ -67,26 +67,31 @@ void world_backend::poll(time_point deadline, completions& ended) {
 /// No fiber can run before `deadline`, unless another thread or the kernel helps. The poll before
 /// may have read what woke the thread.
 void world_backend::stand_idle(time_point deadline, completions& ended) {
-  if (detail::self()->mail().filled()) return;
+  if (detail::self()->mail().filled() || inside_.function_runs_on()) return;
   const bool is_helped = detail::remote_work::under_way();
   operation* const idle = waiting_for(occasion::idle);
   if (idle != nullptr && !is_helped) return end(*idle, idle->flags, ended);
-  operation* const advanced = waiting_for(occasion::advanced);
-  if (advanced != nullptr && inside_.next_awaited() < deadline) {
-    if (inside_.next_awaited() > now()) pass_time(inside_.next_awaited(), ended);
-    if (inside_.next_awaited() <= now()) end(*advanced, advanced->flags, ended);
-    return;
-  }
-  if (!inside_.failed() && !is_helped) find_failure(deadline, advanced != nullptr);
-  if (inside_.function_runs_on()) return;  // it is cancelled now
-  if (inside_.failed() && deadline == time_point::max() && !is_helped) inside_.give_up();
-  pass_time(deadline, ended);
+  if (inside_.next_awaited() < deadline) return pass_awaited_time(ended);
+  if (!is_helped) look_for_failure(deadline);
+  if (!inside_.function_runs_on()) pass_time(deadline, ended);
 }
 
-void world_backend::find_failure(time_point deadline, bool is_advancing) {
-  if (inside_.settings().time == time_mode::stands && !is_advancing) {
+/// Time may pass in part, if something happens meanwhile.
+void world_backend::pass_awaited_time(completions& ended) {
+  const time_point until = inside_.next_awaited();
+  if (until > now()) pass_time(until, ended);
+  operation* const advanced = waiting_for(occasion::advanced);
+  if (until <= now() && advanced != nullptr) end(*advanced, advanced->flags, ended);
+}
+
+void world_backend::look_for_failure(time_point deadline) {
+  const bool is_endless = deadline == time_point::max();
+  if (inside_.failed()) {
+    if (is_endless) inside_.give_up();
+  } else if (inside_.settings().time == time_mode::stands &&
+             inside_.next_awaited() == time_point::max()) {
     inside_.fail("every fiber waits, and time stands");
-  } else if (deadline == time_point::max()) {
+  } else if (is_endless) {
     inside_.fail("every fiber waits, and no timer is set");
   } else if (deadline - inside_.start > inside_.settings().horizon) {
     inside_.fail("the horizon was reached");

@@ -32,7 +32,8 @@ class world_backend final : public backend {
   operation* waiting_for(occasion what) const noexcept;
   void end(operation& op, std::int32_t result, completions& ended) noexcept;
   void stand_idle(time_point deadline, completions& ended);
-  void find_failure(time_point deadline, bool is_advancing);
+  void pass_awaited_time(completions& ended);
+  void look_for_failure(time_point deadline);
   void pass_time(time_point until, completions& ended);
 
   simulation& inside_;
