@@ -2,7 +2,6 @@
 // See testing/order_of_world.hpp.
 #include "testing/order_of_world.hpp"
 
-#include <algorithm>
 #include <exception>
 #include <string>
 #include <utility>
@@ -28,8 +27,8 @@ void order_of_world::check_invariants() {
   const int until_look = home_.until_look_;
   const int held_back = home_.held_back_;
   const saved_errno errno_guard(home_.error_number());
-  for (std::size_t i = 0; i < inside_.invariants.size(); ++i) {
-    const testing::invariant each = inside_.invariants[i];  // it may add others
+  for (std::size_t i = 0; i < inside_.invariants.size(); ++i) {  // one may add others
+    const testing::invariant& each = inside_.invariants[i];
     const call_site* const outer = home_.forbid_switches(&each.site);
     try {
       if (!each.holds()) inside_.fail("the invariant of " + text_of(each.site) + " does not hold");
@@ -65,8 +64,8 @@ void order_of_world::note_wake(const control_block&) noexcept {
 void order_of_world::note_poll(std::size_t, bool by_itself) noexcept {
   in_poll_ = false;
   if (by_itself) inside_.step();
-  inside_.end_function();
   if (inside_.settings().how == testing::order::open && woken_.size() > 1) shuffle_woken();
+  inside_.end_function();
   const bool is_first_again = snoozes_ && home_.first_runnable() == &home_.running();
   if (!by_itself && !is_first_again) choose_next();
 }
@@ -76,8 +75,7 @@ void order_of_world::shuffle_woken() {
   run_queue<control_block>& queue = home_.queue_;
   room_.clear();
   while (!queue.empty()) room_.push_back(&queue.pop_front());
-  const auto first =
-      room_.end() - static_cast<std::ptrdiff_t>(std::min(woken_.size(), room_.size()));
+  const auto first = room_.end() - static_cast<std::ptrdiff_t>(woken_.size());
   for (std::size_t i = 0; i < woken_.size();) {
     std::size_t end = i;
     while (end < woken_.size() && woken_[end] == woken_[i]) ++end;

@@ -5,6 +5,7 @@
 #include <poll.h>
 
 #include <cstddef>
+#include <deque>
 #include <exception>
 #include <functional>
 #include <map>
@@ -15,7 +16,6 @@
 #include <set>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "testing/decisions.hpp"
 
@@ -78,7 +78,7 @@ class simulation {
   outcome result(clock::duration span) const;
 
   decisions choices;
-  std::vector<invariant> invariants;
+  std::deque<invariant> invariants;
   std::function<void()> cancel_function;  // while it runs
   clock::time_point start{};              // in virtual time
 
