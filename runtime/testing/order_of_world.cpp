@@ -3,7 +3,6 @@
 #include "testing/order_of_world.hpp"
 
 #include <exception>
-#include <string>
 #include <utility>
 
 #include "base/saved_errno.hpp"
