@@ -4,6 +4,7 @@
 
 #include <sys/eventfd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -95,9 +96,9 @@ void simulation::give_up() const {
 }
 
 void simulation::step() {
-  constexpr std::size_t most_after_failure = 1'000'000;
+  constexpr std::size_t enough_for_an_end = 100'000;  // or as many as before the failure
   ++steps_;
-  if (failed() && ++steps_after_failure_ > most_after_failure) give_up();
+  if (failed() && ++steps_after_failure_ > std::max(enough_for_an_end, steps_ / 2)) give_up();
   if (steps_ >= plan_.steps)
     fail("the limit of " + std::to_string(plan_.steps) + " steps was reached");
 }
