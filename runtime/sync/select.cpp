@@ -11,6 +11,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "base/mixed_bits.hpp"
 #include "base/saturating_time.hpp"
 #include "base/system_calls.hpp"
 #include "core/event_recorder.hpp"
@@ -25,18 +26,11 @@ thread_state& full(thread_core& thread) noexcept {
   return static_cast<thread_state&>(thread);
 }
 
-/// Source: the finalizer of splitmix64 (Steele, Lea, Flood, 2014).
-std::uint64_t mixed(std::uint64_t bits) noexcept {
-  bits = (bits ^ (bits >> 30)) * 0xbf58476d1ce4e5b9U;
-  bits = (bits ^ (bits >> 27)) * 0x94d049bb133111ebU;
-  return bits ^ (bits >> 31);
-}
-
 /// All orders have equal chances.
 void shuffle(std::span<select_branch*> branches, thread_core& thread) noexcept {
   std::uint64_t dice = ticks();
   for (std::size_t remaining = branches.size(); remaining > 1; --remaining) {
-    dice = mixed(dice);
+    dice = mixed_bits(dice);
     std::optional<std::size_t> place;
     if (thread.recorded()) place = full(thread).recording->choose_branch(remaining);
     std::swap(branches[remaining - 1], branches[place.value_or(dice % remaining)]);

@@ -5,6 +5,8 @@
 #include <sstream>
 #include <stdexcept>
 
+#include "base/mixed_bits.hpp"
+
 namespace motet { inline namespace MOTET_ABI { namespace testing {
 
 namespace {
@@ -25,10 +27,7 @@ std::string text_of(const decision& one) {
 /// Source: splitmix64 (Steele, Lea, Flood, 2014).
 std::uint64_t decisions::next_bits() noexcept {
   state_ += 0x9e3779b97f4a7c15U;
-  std::uint64_t bits = state_;
-  bits = (bits ^ (bits >> 30)) * 0xbf58476d1ce4e5b9U;
-  bits = (bits ^ (bits >> 27)) * 0x94d049bb133111ebU;
-  return bits ^ (bits >> 31);
+  return detail::mixed_bits(state_);
 }
 
 /// A number is drawn even where the log has one, so that the same seed continues the log.

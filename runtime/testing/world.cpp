@@ -9,9 +9,11 @@
 #include <motet/runtime/run.hpp>
 #include <motet/testing.hpp>
 #include <stdexcept>
+#include <string>
 #include <utility>
 
 #include "base/saturating_time.hpp"
+#include "base/version_text.hpp"
 #include "core/thread_state.hpp"
 #include "runtime/lazy_backend.hpp"
 #include "testing/order_of_world.hpp"
@@ -60,12 +62,6 @@ namespace {
 
 using detail::thread_state;
 
-/// It uses what is private to the library.
-std::string own_version() {
-  return std::to_string(MOTET_VERSION_MAJOR) + "." + std::to_string(MOTET_VERSION_MINOR) + "." +
-         std::to_string(MOTET_VERSION_PATCH) + MOTET_VERSION_SUFFIX;
-}
-
 /// Invariants refer to what the function has in its frame.
 class end_of_invariants {
  public:
@@ -78,8 +74,7 @@ class end_of_invariants {
   simulation& inside_;
 };
 
-/// Another fiber waits for what does not come, so that the backend is polled whatever the function
-/// waits for.
+/// A second fiber waits forever, so the thread always has a pending operation and polls.
 void run_function(simulation& inside, const std::function<void(world&)>& function) {
   world surroundings = inside.surroundings();
   group watch;
@@ -104,8 +99,9 @@ outcome run(const plan& how, const std::function<void(world&)>& function) {
   const thread_state* const former = detail::self();
   if (const char* const reason = former == nullptr ? nullptr : former->in_use())
     throw std::logic_error(std::string("testing::run() cannot begin here: ") + reason);
-  if (motet::version() != own_version())
-    throw std::logic_error("motet-testing " + own_version() + " needs that version of motet, not " +
+  const std::string own_version = detail::version_text;
+  if (motet::version() != own_version)
+    throw std::logic_error("motet-testing " + own_version + " needs that version of motet, not " +
                            motet::version());
   simulation inside(how);
   clock::duration span{};
