@@ -45,7 +45,7 @@ struct outcome {
   bool passed = false;
   std::string failure;  // the first one
   std::uint64_t seed = 0;
-  std::string log;  // what was decided: a line for each decision
+  std::string log;  // the decisions, one per line
   std::size_t decisions = 0;
   std::size_t steps = 0;   // switches
   clock::duration span{};  // virtual time
@@ -69,7 +69,7 @@ class world {
   void advance(clock::duration span);
   /// Until the function of run() returns, the simulation fails as soon as `condition`, an
   /// invariant, returns false or throws. It is called at each switch, and must call no
-  /// switchpoint. Declare what it refers to before groups and others whose destructors wait.
+  /// switchpoint. Declare the variables it uses before any group, whose destructor waits.
   /// Not a switchpoint.
   void always(std::function<bool()> condition, call_site site = call_site::here());
   /// Waits until `condition` returns true; it is called whenever all fibers wait. The simulation
