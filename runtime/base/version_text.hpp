@@ -9,8 +9,8 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 #define MOTET_WITH_DOTS(major, minor, patch) \
   MOTET_EXPANDED(major) "." MOTET_EXPANDED(minor) "." MOTET_EXPANDED(patch)
 
-inline constexpr char version_text[] = MOTET_WITH_DOTS(MOTET_VERSION_MAJOR, MOTET_VERSION_MINOR,
-                                                       MOTET_VERSION_PATCH) MOTET_VERSION_SUFFIX;
+constexpr char version_text[] = MOTET_WITH_DOTS(MOTET_VERSION_MAJOR, MOTET_VERSION_MINOR,
+                                                MOTET_VERSION_PATCH) MOTET_VERSION_SUFFIX;
 
 #undef MOTET_WITH_DOTS
 
