@@ -12,11 +12,13 @@
 #include <motet/detail/threads/offloaded.hpp>
 #include <motet/net/dns.hpp>
 #include <new>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <system_error>
 
 #include "core/thread_state.hpp"
+#include "io/net/socket_calls.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace dns {
 
@@ -114,6 +116,11 @@ endpoints resolve(std::string_view host, std::string_view service) {
   if (detail::thread_state* thread = detail::self()) thread->deliver();
   const lookup numbers(name, port, AI_NUMERICHOST | AI_NUMERICSERV);
   if (numbers.succeeded()) return numbers.endpoints_for(name);
+  if (detail::socket_calls* const simulated = detail::socket_calls::simulated()) {
+    const std::optional<std::string> address = simulated->address_of(name);
+    if (!address.has_value()) refuse(EAI_NONAME, 0, name);
+    return lookup(*address, port, AI_NUMERICHOST).endpoints_for(name);
+  }
   return detail::offload_owned_to(detail::offload_pool::names, [name, port] {
     return lookup(name, port, 0).endpoints_for(name);
   });

@@ -15,6 +15,7 @@
 #include "base/verb_table.hpp"
 #include "cancellation/pending_throw.hpp"
 #include "core/thread_state.hpp"
+#include "io/net/socket_calls.hpp"
 
 namespace motet { inline namespace MOTET_ABI {
 
@@ -272,7 +273,7 @@ short wait_fd(int fd, short events) {
 }
 
 void shutdown(int fd, int direction) {
-  if (detail::sys::shutdown(fd, direction) != 0) detail::throw_errno(errno, "shutdown", fd);
+  if (detail::sockets::shutdown(fd, direction) != 0) detail::throw_errno(errno, "shutdown", fd);
 }
 
 void close(int fd) {

@@ -3,13 +3,12 @@
 #include "http/client/connection_pool.hpp"
 
 #include <algorithm>
-#include <cerrno>
 #include <motet/cancellation/cancel.hpp>
 #include <motet/net/tcp_stream.hpp>
 #include <stdexcept>
 #include <utility>
 
-#include "base/system_calls.hpp"
+#include "io/net/socket_calls.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace http {
 
@@ -18,10 +17,7 @@ namespace {
 /// Whether the server has left an unused connection, or says what nobody has asked for: a farewell
 /// of TLS, for example.
 bool is_over(const connection& candidate) noexcept {
-  char byte = 0;
-  const ssize_t size =
-      detail::sys::recv(candidate.stream.native_handle(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
-  return size >= 0 || errno != EAGAIN;
+  return detail::sockets::has_input(candidate.stream.native_handle());
 }
 
 }  // namespace

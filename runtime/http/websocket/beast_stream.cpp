@@ -8,7 +8,7 @@
 #include <random>
 #include <system_error>
 
-#include "base/system_calls.hpp"
+#include "io/net/socket_calls.hpp"
 #include "http/send.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace http {
@@ -114,7 +114,7 @@ void beast_stream::hang_up() {
   try {
     move_on_after(stall_, [this] {
       stream_.shutdown(SHUT_WR);  // which for TLS sends an alert only
-      detail::sys::shutdown(stream_.native_handle(), SHUT_WR);
+      detail::sockets::shutdown(stream_.native_handle(), SHUT_WR);
     });
   } catch (const std::system_error&) {  // the client has disconnected
   }
@@ -123,7 +123,7 @@ void beast_stream::hang_up() {
 void beast_stream::note_cut(std::uint64_t old_count) noexcept {
   is_broken_ = is_broken_ || bytes_sent_ != old_count;
   buffer_.clear();
-  if (is_broken_) detail::sys::shutdown(stream_.native_handle(), SHUT_RDWR);
+  if (is_broken_) detail::sockets::shutdown(stream_.native_handle(), SHUT_RDWR);
 }
 
 }}}  // namespace motet::MOTET_ABI::http

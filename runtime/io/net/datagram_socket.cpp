@@ -11,12 +11,12 @@
 #include <stdexcept>
 
 #include "base/faults.hpp"
-#include "base/system_calls.hpp"
 #include "cancellation/pending_throw.hpp"
 #include "core/thread_state.hpp"
 #include "io/exact_io.hpp"
 #include "io/io.hpp"
 #include "io/net/socket.hpp"
+#include "io/net/socket_calls.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
@@ -144,7 +144,7 @@ std::size_t datagram_socket::receive_many(std::span<net::datagram_slot> slots) {
         return size;
       },
       [&](int source, std::size_t begin) {
-        return result_of(faults::call("recvmmsg", sys::recvmmsg, source, headers.data() + begin,
+        return result_of(faults::call("recvmmsg", sockets::recvmmsg, source, headers.data() + begin,
                                       static_cast<unsigned>(count - begin), MSG_DONTWAIT, nullptr));
       });
   for (std::size_t i = 0; i < total; ++i) {
@@ -190,23 +190,23 @@ std::size_t datagram_socket::send_many(std::span<const net::outgoing_datagram> d
                                "send_many");
       },
       [&](int target, std::size_t begin) {
-        return result_of(faults::call("sendmmsg", sys::sendmmsg, target, headers.data() + begin,
+        return result_of(faults::call("sendmmsg", sockets::sendmmsg, target, headers.data() + begin,
                                       static_cast<unsigned>(count - begin),
                                       MSG_DONTWAIT | MSG_NOSIGNAL));
       });
 }
 
 void datagram_socket::connect_to(const net::endpoint& peer) {
-  if (sys::connect(native_handle(), peer.address(), peer.length()) == 0) return;
+  if (sockets::connect_datagrams(native_handle(), peer.address(), peer.length()) == 0) return;
   throw std::system_error(errno, std::system_category(), "connect to " + peer.to_string());
 }
 
 net::endpoint datagram_socket::local_endpoint() const {
-  return net::name_of(native_handle(), "getsockname", ::getsockname);
+  return net::name_of(native_handle(), "getsockname", sockets::getsockname);
 }
 
 net::endpoint datagram_socket::peer_endpoint() const {
-  return net::name_of(native_handle(), "getpeername", ::getpeername);
+  return net::name_of(native_handle(), "getpeername", sockets::getpeername);
 }
 
 }}}  // namespace motet::MOTET_ABI::detail

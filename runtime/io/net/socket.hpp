@@ -13,6 +13,7 @@
 #include <stdexcept>
 
 #include "base/faults.hpp"
+#include "io/net/socket_calls.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace net {
 
@@ -65,8 +66,8 @@ inline endpoint of_kind(const endpoint& address, bool local) {
 ///          blocking the thread for a moment.
 /// Throws: std::system_error.
 inline fd new_socket(int family, int kind) {
-  fd socket_fd(
-      detail::faults::call("socket", ::socket, family, kind | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  fd socket_fd(detail::faults::call("socket", detail::sockets::socket, family,
+                                    kind | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!socket_fd) detail::throw_errno(errno, "socket");
   return socket_fd;
 }

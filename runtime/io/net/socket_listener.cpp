@@ -19,6 +19,7 @@
 #include "core/thread_state.hpp"
 #include "io/io.hpp"
 #include "io/net/socket.hpp"
+#include "io/net/socket_calls.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
@@ -85,8 +86,8 @@ std::int32_t socket_listener::accept_now(sockaddr* address, socklen_t* length) {
 
 std::int32_t socket_listener::accept_ready(sockaddr* address, socklen_t* length) noexcept {
   if (state_ == nullptr || !state_->nonblocking) return -EAGAIN;
-  const int descriptor =
-      faults::call("accept4", sys::accept4, state_->socket.get(), address, length, SOCK_CLOEXEC);
+  const int descriptor = faults::call("accept4", sockets::accept_now, state_->socket.get(), address,
+                                      length, SOCK_CLOEXEC);
   return descriptor < 0 ? -errno : descriptor;
 }
 
@@ -120,14 +121,14 @@ int socket_listener::native_handle() const noexcept {
 }
 
 net::endpoint socket_listener::local_endpoint() const {
-  return net::name_of(native_handle(), "getsockname", ::getsockname);
+  return net::name_of(native_handle(), "getsockname", sockets::getsockname);
 }
 
 namespace {
 
 void set(const fd& socket, int level, int option, bool enable) {
   const int value = enable ? 1 : 0;
-  if (::setsockopt(socket.get(), level, option, &value, sizeof value) != 0) {
+  if (sockets::setsockopt(socket.get(), level, option, &value, sizeof value) != 0) {
     throw_errno(errno, "setsockopt", socket.get());
   }
 }
@@ -152,7 +153,7 @@ void share_port(const fd& socket) {
 }
 
 void start_listening(const fd& socket, const net::endpoint& address, int backlog) {
-  if (faults::call("listen", ::listen, socket.get(), backlog) != 0) {
+  if (faults::call("listen", sockets::listen, socket.get(), backlog) != 0) {
     throw std::system_error(errno, std::system_category(), "listen on " + address.to_string());
   }
 }

@@ -10,6 +10,7 @@
 #include <motet/io/io.hpp>
 
 #include "base/system_calls.hpp"
+#include "io/net/socket_calls.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
@@ -64,7 +65,7 @@ void socket_stream::shutdown(int direction) {
 }
 
 void socket_stream::shutdown(int direction, std::error_code& error) noexcept {
-  quietly(error, [&] { return sys::shutdown(native_handle(), direction) == 0 ? 0 : -errno; });
+  quietly(error, [&] { return sockets::shutdown(native_handle(), direction) == 0 ? 0 : -errno; });
 }
 
 void socket_stream::close() {

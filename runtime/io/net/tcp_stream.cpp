@@ -13,6 +13,7 @@
 #include "base/faults.hpp"
 #include "io/net/happy_eyeballs.hpp"
 #include "io/net/socket.hpp"
+#include "io/net/socket_calls.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace net {
 
@@ -20,8 +21,8 @@ namespace {
 
 bool no_delay(int fd, bool enable) noexcept {
   const int value = enable ? 1 : 0;
-  return detail::faults::call("setsockopt", ::setsockopt, fd, IPPROTO_TCP, TCP_NODELAY, &value,
-                              socklen_t{sizeof value}) == 0;
+  return detail::faults::call("setsockopt", detail::sockets::setsockopt, fd, IPPROTO_TCP,
+                              TCP_NODELAY, &value, socklen_t{sizeof value}) == 0;
 }
 
 }  // namespace
@@ -61,11 +62,11 @@ tcp_stream tcp_stream::connect(std::string_view host, std::uint16_t port) {
 }
 
 endpoint tcp_stream::local_endpoint() const {
-  return name_of(native_handle(), "getsockname", ::getsockname);
+  return name_of(native_handle(), "getsockname", detail::sockets::getsockname);
 }
 
 endpoint tcp_stream::peer_endpoint() const {
-  return name_of(native_handle(), "getpeername", ::getpeername);
+  return name_of(native_handle(), "getpeername", detail::sockets::getpeername);
 }
 
 void tcp_stream::set_no_delay(bool enable) {

@@ -13,6 +13,7 @@
 
 #include "base/faults.hpp"
 #include "base/system_calls.hpp"
+#include "io/net/socket_calls.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
@@ -36,7 +37,7 @@ bool is_abandoned(const net::endpoint& address) noexcept {
 }
 
 int bind_once(int socket, const net::endpoint& address) noexcept {
-  return faults::call("bind", ::bind, socket, address.address(), address.length());
+  return faults::call("bind", sockets::bind, socket, address.address(), address.length());
 }
 
 }  // namespace
