@@ -29,6 +29,8 @@ EXEMPT = {
     "thread_pool::thread_pool": "nothing interrupts it, as the overload before says",
     "writer::~writer": "a destructor: the interruption stays pending",
     "testing::world::advance": "tests/testing/world_test.cpp ends such a loop",
+    "testing::world::crash": "tests/testing/network_test.cpp ends such a loop",
+    "testing::world::restart": "tests/testing/network_test.cpp ends such a loop",
     "testing::world::eventually": "tests/testing/world_test.cpp ends such a loop",
     "testing::world::until_idle": "tests/testing/world_test.cpp ends such a loop",
     "http::send_file": "a request is answered once",

@@ -14,7 +14,7 @@ namespace {
 constexpr std::string_view first_line = "motet decisions 1";
 
 bool is_known(char kind) noexcept {
-  return std::string_view("wbnpf").find(kind) != std::string_view::npos;
+  return std::string_view("wbnpflsxc").find(kind) != std::string_view::npos;
 }
 
 }  // namespace

@@ -18,7 +18,11 @@ enum class choice : char {
   branch = 'b',   // the branch that select() takes
   next = 'n',     // the runnable fiber that runs
   program = 'p',  // world::random()
-  buggify = 'f'
+  buggify = 'f',
+  latency = 'l',   // of a packet, in steps
+  transfer = 's',  // how many bytes of those that are possible
+  fault = 'x',     // of the network: the highest numbers
+  crash = 'c'      // whether the peers of a host that crashes are told
 };
 
 struct decision {

@@ -29,6 +29,7 @@ thread_local simulation* simulation::present_ = nullptr;
 
 simulation::simulation(const plan& how)
     : choices(how.seed, how.log.empty() ? std::vector<decision>() : log_of(how.log)),
+      net(choices),
       plan_(how),
       occasions_(make_descriptor()) {
   present_ = this;
@@ -111,9 +112,18 @@ void simulation::report_difference(call_site site) {
 
 bool simulation::buggify(call_site site) {
   constexpr std::uint32_t rarity = 4;
+  if (faults_are_over_) return false;
   const auto [found, is_new] = buggy_.try_emplace({site.file, site.line}, false);
   if (is_new) found->second = choices.decide(choice::buggify, rarity) == 1;
   return found->second && choices.decide(choice::buggify, rarity) == 1;
+}
+
+void simulation::end_faults() {
+  faults_are_over_ = true;
+  net.heal();
+  net.rules.losses = 0;
+  net.rules.duplicates = 0;
+  net.rules.resets = 0;
 }
 
 outcome simulation::result(clock::duration span) const {

@@ -18,6 +18,7 @@
 #include <utility>
 
 #include "testing/decisions.hpp"
+#include "testing/net/network.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace testing {
 
@@ -77,13 +78,17 @@ class simulation {
   bool buggify(call_site site);
   outcome result(clock::duration span) const;
 
+  /// Nothing is decided against the program from now on.
+  void end_faults();
+
   decisions choices;
+  network net;
   std::deque<invariant> invariants;
   std::function<void()> cancel_function;  // while it runs
   clock::time_point start{};              // in virtual time
 
  private:
-  using place = std::pair<std::string, unsigned>;  // the same in each build of a program
+  using code_place = std::pair<std::string, unsigned>;  // the same in each build of a program
 
   static thread_local simulation* present_;
 
@@ -93,7 +98,8 @@ class simulation {
   std::size_t steps_ = 0;
   std::size_t steps_after_failure_ = 0;
   std::multiset<clock::time_point> awaited_;
-  std::map<place, bool> buggy_;  // the places that were reached
+  std::map<code_place, bool> buggy_;  // those that were reached
+  bool faults_are_over_ = false;
 };
 
 }}}  // namespace motet::MOTET_ABI::testing

@@ -8,6 +8,7 @@
 #include <motet/runtime/options.hpp>
 #include <motet/runtime/run.hpp>
 #include <motet/testing.hpp>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -41,6 +42,7 @@ void world::always(std::function<bool()> condition, call_site site) {
 /// Time passes to the next timer as long as the condition does not hold.
 void world::eventually(const std::function<bool()>& condition, clock::duration limit,
                        call_site site) {
+  inside_.end_faults();
   const clock::time_point end = detail::deadline_after(clock::now(), limit);
   for (until_idle(); !condition(); until_idle()) {
     if (clock::now() >= end) {
@@ -49,7 +51,9 @@ void world::eventually(const std::function<bool()>& condition, clock::duration l
     }
     detail::thread_state& home = detail::here();
     const detail::timer* const next = home.time.first();
-    inside_.await_time(next == nullptr ? end : std::min(end, next->due));
+    clock::time_point until = std::min(end, inside_.net.next_event());
+    if (next != nullptr) until = std::min(until, next->due);
+    inside_.await_time(until);
   }
 }
 
@@ -90,6 +94,8 @@ void run_function(simulation& inside, const std::function<void(world&)>& functio
     inside.fail("the function threw: " + text_of(std::current_exception()));
   }
   inside.cancel_function = nullptr;
+  if (const std::optional<call_site> maker = inside.net.left_open(inside.net.first_home()))
+    inside.fail("the function left a socket open, made by the fiber of " + text_of(*maker));
   watch.cancel();
 }
 

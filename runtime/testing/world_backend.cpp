@@ -2,6 +2,7 @@
 // See testing/world_backend.hpp.
 #include "testing/world_backend.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <utility>
 
@@ -42,7 +43,13 @@ void world_backend::end(operation& op, std::int32_t result, completions& ended) 
   ended.push(op);
 }
 
+void world_backend::forget(int number) noexcept {
+  inside_.net.forget(number);
+  inner_->forget(number);
+}
+
 bool world_backend::submit(operation& op) noexcept {
+  if (inside_.net.has(op.fd)) return inside_.net.submit(op);
   if (!is_of_world(op)) return inner_->submit(op);
   operation** last = &waits_;
   while (*last != nullptr) last = &(*last)->next;
@@ -52,6 +59,7 @@ bool world_backend::submit(operation& op) noexcept {
 }
 
 void world_backend::cancel(operation& op) noexcept {
+  if (inside_.net.has(op.fd)) return inside_.net.cancel(op, cancelled_);
   if (!is_of_world(op)) return inner_->cancel(op);
   if (!op.cancelling) end(op, -ECANCELED, cancelled_);
   op.cancelling = true;
@@ -60,8 +68,14 @@ void world_backend::cancel(operation& op) noexcept {
 void world_backend::poll(time_point deadline, completions& ended) {
   ended.append(cancelled_);
   inner_->poll(time_point::min(), ended);
+  pass_network(ended);
   if (now() - inside_.start > inside_.settings().horizon) inside_.fail("the horizon was reached");
   if (ended.empty() && deadline > now()) stand_idle(deadline, ended);
+}
+
+void world_backend::pass_network(completions& ended) {
+  inside_.net.pass_to(now());
+  inside_.net.complete(ended);
 }
 
 /// No fiber can run before `deadline`, unless another thread or the kernel helps. The poll before
@@ -69,11 +83,13 @@ void world_backend::poll(time_point deadline, completions& ended) {
 void world_backend::stand_idle(time_point deadline, completions& ended) {
   if (detail::self()->mail().filled() || inside_.function_runs_on()) return;
   const bool is_helped = detail::remote_work::under_way();
+  deadline = std::min(deadline, inside_.net.next_event());
   operation* const idle = waiting_for(occasion::idle);
   if (idle != nullptr && !is_helped) return end(*idle, idle->flags, ended);
   if (inside_.next_awaited() < deadline) return pass_awaited_time(ended);
   if (!is_helped) look_for_failure(deadline);
   if (!inside_.function_runs_on()) pass_time(deadline, ended);
+  pass_network(ended);
 }
 
 /// Time may pass in part, if something happens meanwhile.

@@ -21,7 +21,7 @@ class world_backend final : public backend {
   time_point now() const noexcept override { return inner_->now() - offset_; }
   void listen(int wake_descriptor) override { inner_->listen(wake_descriptor); }
   void keep_pace(bool enable) noexcept override { inner_->keep_pace(enable); }
-  void forget(int number) noexcept override { inner_->forget(number); }
+  void forget(int number) noexcept override;
   void abandon() noexcept override { inner_->abandon(); }
   bool submit(operation& op) noexcept override;
   void cancel(operation& op) noexcept override;
@@ -34,6 +34,7 @@ class world_backend final : public backend {
   void stand_idle(time_point deadline, completions& ended);
   void pass_awaited_time(completions& ended);
   void look_for_failure(time_point deadline);
+  void pass_network(completions& ended);
   void pass_time(time_point until, completions& ended);
 
   simulation& inside_;

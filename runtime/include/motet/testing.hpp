@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <motet/base/call_site.hpp>
 #include <motet/base/clock.hpp>
 #include <motet/detail/base/abi.hpp>
@@ -51,7 +52,54 @@ struct outcome {
   clock::duration span{};  // virtual time
 };
 
+/// The network between the hosts of a world. Each packet takes its time; within a machine, the
+/// same short one.
+struct network_rules {
+  clock::duration shortest_latency = std::chrono::microseconds(100);
+  clock::duration longest_latency = std::chrono::milliseconds(5);
+  std::uint64_t bytes_per_second = 0;  // in each direction of a connection; 0: no limit
+  std::size_t window = 65'536;         // bytes on a connection that the receiver has not read
+  std::size_t descriptors = 1'024;     // open sockets per machine; then EMFILE
+  bool short_transfers = true;         // reads and writes may move fewer bytes than possible
+  /// Probabilities in [0, 1], in steps of a thousandth.
+  double losses = 0;      // of a datagram
+  double duplicates = 0;  // of a datagram
+  double resets = 0;      // of a connection, at each write
+};
+
+/// Which packets a partition drops.
+enum class direction {
+  both,
+  one_way  // from the first host to the second
+};
+
+class host_state;
 class simulation;
+
+/// A simulated machine that runs one program. Used in the simulation that made it.
+class [[nodiscard]] host {
+ public:
+  host(host&&) noexcept;
+  host& operator=(host&&) = delete;
+  /// Crashes the host, without a decision. Its program may use objects that outlive this one.
+  /// Switchpoint; nothing interrupts it.
+  ~host();
+
+  /// Not a switchpoint.
+  const std::string& name() const noexcept;
+  /// Returns: its IPv4 address, such as "10.0.0.2". Other hosts can also connect to its name.
+  /// Not a switchpoint.
+  std::string address() const;
+  /// Returns: whether its program has neither ended nor crashed.
+  /// Not a switchpoint.
+  bool running() const noexcept;
+
+ private:
+  friend class world;
+  explicit host(std::unique_ptr<host_state> state) noexcept;
+
+  std::unique_ptr<host_state> state_;
+};
 
 /// The simulated world. Only fibers that run in it may use it.
 class world {
@@ -72,8 +120,9 @@ class world {
   /// switchpoint. Declare the variables it uses before any group, whose destructor waits.
   /// Not a switchpoint.
   void always(std::function<bool()> condition, call_site site = call_site::here());
-  /// Waits until `condition` returns true; it is called whenever all fibers wait. The simulation
-  /// fails if that takes longer than `limit` of virtual time.
+  /// Ends all faults: partitions are healed, the network loses, duplicates and resets nothing, and
+  /// buggify() returns false. Then waits until `condition` returns true; it is called whenever all
+  /// fibers wait. The simulation fails if that takes longer than `limit` of virtual time.
   /// Switchpoint.
   /// Throws: what `condition` throws; a pending interruption.
   void eventually(const std::function<bool()>& condition, clock::duration limit,
@@ -82,6 +131,31 @@ class world {
   /// Not a switchpoint.
   /// Throws: std::invalid_argument if `count` is 0.
   std::uint32_t random(std::uint32_t count);
+
+  /// Starts a host whose program is `main`. The function under test runs on a machine of its own.
+  /// The simulation fails if `main` throws, or leaves a socket open when it ends.
+  /// Not a switchpoint.
+  /// Throws: std::invalid_argument if the name is empty or not new; std::bad_alloc.
+  host add(std::string name, std::function<void()> main, call_site site = call_site::here());
+  /// The host's fibers are cancelled, and nothing they do from now on reaches the network. Its
+  /// peers see a reset, as after the death of a process, or nothing, as after a power failure.
+  /// Waits until the fibers have ended.
+  /// Switchpoint.
+  /// Throws: std::logic_error on a fiber of that host; a pending interruption.
+  void crash(host& crashed);
+  /// Calls `main` again.
+  /// Switchpoint.
+  /// Throws: std::logic_error if the host is running; a pending interruption.
+  void restart(host& restarted);
+  /// Drops the packets between two hosts. What streams send arrives when the partition is healed.
+  /// Not a switchpoint.
+  void partition(const host& from, const host& to, direction which = direction::both);
+  /// Ends all partitions.
+  /// Not a switchpoint.
+  void heal();
+  /// Returns: the rules of the network, to be changed at any time.
+  /// Not a switchpoint.
+  network_rules& net() noexcept;
 
  private:
   friend class simulation;

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: MIT
+// A host of a simulated world: a program on a machine, which can crash and be started again.
+#pragma once
+
+#include <functional>
+#include <motet/base/call_site.hpp>
+#include <motet/fibers/fiber.hpp>
+#include <motet/fibers/group.hpp>
+#include <string>
+
+#include "testing/net/machine.hpp"
+
+namespace motet { inline namespace MOTET_ABI { namespace testing {
+
+class simulation;
+
+class host_state {
+ public:
+  host_state(simulation& inside, machine& at, std::function<void()> main, call_site site)
+      : inside_(inside), at_(at), main_(std::move(main)), site_(site) {}
+  host_state(const host_state&) = delete;
+  host_state& operator=(const host_state&) = delete;
+  ~host_state();
+
+  machine& at() const noexcept { return at_; }
+  bool running() const noexcept { return runs_; }
+  void start();
+  /// Ends its machine's life. If `resets`, its peers are told.
+  void crash(bool resets);
+  /// Switchpoint.
+  void await_end();
+
+ private:
+  void run();
+
+  simulation& inside_;
+  machine& at_;
+  const std::function<void()> main_;
+  const call_site site_;  // of world::add()
+  bool runs_ = false;
+  fiber<void> body_;
+  group family_;
+};
+
+}}}  // namespace motet::MOTET_ABI::testing

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: MIT
+// See testing/net/connection.hpp. As TCP, but a segment is never lost: what a partition holds back
+// arrives when it is healed, as if it had been sent again.
+#include "testing/net/connection.hpp"
+
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <utility>
+
+#include "testing/net/network.hpp"
+#include "testing/net/simulated_socket.hpp"
+
+namespace motet { inline namespace MOTET_ABI { namespace testing {
+
+connection::connection(network& inside, const residence& client, const place& client_name,
+                       const residence& server, const place& server_name)
+    : inside_(inside) {
+  end_of(0).home = client;
+  end_of(0).name = client_name;
+  end_of(1).home = server;
+  end_of(1).name = server_name;
+}
+
+std::shared_ptr<connection> connection::make(network& inside, const residence& client,
+                                             const place& client_name, const residence& server,
+                                             const place& server_name) {
+  auto result = std::make_shared<connection>(inside, client, client_name, server, server_name);
+  inside.keep(result);
+  return result;
+}
+
+/// Bytes that have arrived can be read even if the peer has reset the connection since.
+std::optional<std::int32_t> connection::receive(int side, const operation& op) {
+  end& own = end_of(side);
+  if (!own.received.empty() && own.reads) {
+    const std::size_t most = std::min(room_of(op), own.received.size());
+    const std::size_t size = inside_.part_of(most);
+    scatter(op, std::string_view(own.received).substr(0, size));
+    if ((op.flags & MSG_PEEK) == 0) {
+      own.received.erase(0, size);
+      own.unread -= size;
+      inside_.note_change();
+    }
+    return static_cast<std::int32_t>(size);
+  }
+  if (own.error != 0) return -std::exchange(own.error, 0);
+  if (own.from_peer != input::flows || !own.reads || room_of(op) == 0) return 0;
+  return std::nullopt;
+}
+
+std::optional<std::int32_t> connection::send(int side, const operation& op) {
+  end& own = end_of(side);
+  if (own.error != 0) return -std::exchange(own.error, 0);
+  if (is_reset(side) || !own.writes) return -EPIPE;
+  const std::size_t size = gathered(op, SIZE_MAX).size();
+  if (size == 0) return 0;
+  const std::size_t room = room_at(1 - side);
+  if (room == 0) return std::nullopt;
+  if (inside_.happens(inside_.rules.resets)) {
+    send_segment(side, {.is_reset = true});
+    own.from_peer = input::reset;
+    return -ECONNRESET;
+  }
+  const std::size_t part = inside_.part_of(std::min(room, size));
+  send_segment(side, {.bytes = gathered(op, part)});
+  return static_cast<std::int32_t>(part);
+}
+
+std::size_t connection::room_at(int side) const noexcept {
+  const std::size_t unread = end_of(side).unread;
+  return unread < inside_.rules.window ? inside_.rules.window - unread : 0;
+}
+
+short connection::readiness(int side) const {
+  const end& own = end_of(side);
+  const bool is_over = own.from_peer != input::flows;
+  const bool is_lost = is_reset(side) || (is_over && !own.writes);
+  int events = own.error != 0 ? POLLIN | POLLOUT | POLLERR : 0;
+  if (!own.received.empty() || is_over) events |= POLLIN;
+  if (is_reset(side) || room_at(1 - side) > 0) events |= POLLOUT;
+  if (is_over) events |= POLLRDHUP;
+  if (is_lost) events |= POLLHUP;
+  return static_cast<short>(events);
+}
+
+void connection::shutdown(int side, int direction) {
+  end& own = end_of(side);
+  if (direction != SHUT_WR) own.reads = false;
+  if (direction != SHUT_RD && std::exchange(own.writes, false) && !is_reset(side))
+    send_segment(side, {.is_last = true});
+  inside_.note_change();
+}
+
+/// Unread bytes are lost, which the peer learns by a reset. Source: RFC 2525, 2.17.
+void connection::close(int side) {
+  end& own = end_of(side);
+  if (!own.received.empty()) return abort(side);
+  if (!is_reset(side) && std::exchange(own.writes, false)) send_segment(side, {.is_last = true});
+  vanish(side);
+}
+
+void connection::abort(int side) {
+  if (!is_reset(side)) send_segment(side, {.is_reset = true});
+  end_of(side).from_peer = input::reset;
+  vanish(side);
+}
+
+void connection::vanish(int side) {
+  end& own = end_of(side);
+  own.open = false;
+  own.unread -= std::exchange(own.received, {}).size();
+}
+
+void connection::send_not_before(int side, clock::time_point instant) noexcept {
+  end& peer = end_of(1 - side);
+  peer.latest = std::max(peer.latest, instant);
+}
+
+/// A byte takes its time on the link, and then the latency; no segment overtakes another.
+void connection::send_segment(int side, segment one) {
+  const end& own = end_of(side);
+  end& peer = end_of(1 - side);
+  const clock::time_point now = clock::now();
+  peer.busy_until = std::max(now, peer.busy_until) + inside_.time_for(one.bytes.size());
+  one.arrival =
+      std::max(peer.latest, peer.busy_until + inside_.latency(*own.home.at, *peer.home.at));
+  peer.latest = one.arrival;
+  peer.unread += one.bytes.size();
+  const clock::time_point arrival = one.arrival;
+  peer.under_way.push_back(std::move(one));
+  inside_.schedule(arrival, [self = shared_from_this(), side] { self->deliver(1 - side); });
+}
+
+void connection::deliver(int side) {
+  end& own = end_of(side);
+  const machine& sender = *end_of(1 - side).home.at;
+  while (!own.under_way.empty() && own.under_way.front().arrival <= clock::now()) {
+    if (inside_.is_cut(sender, *own.home.at)) return;
+    segment one = std::move(own.under_way.front());
+    own.under_way.pop_front();
+    arrive(side, std::move(one));
+  }
+}
+
+/// A machine that runs, but has nothing of the connection any more, answers with a reset.
+void connection::arrive(int side, segment one) {
+  end& own = end_of(side);
+  if (!own.open || !own.home.alive()) {
+    own.unread -= one.bytes.size();
+    const bool is_unknown = !own.home.alive() || !one.bytes.empty();
+    const bool is_answered = own.home.at->up && !one.is_reset && is_unknown;
+    if (is_answered) send_segment(side, {.is_reset = true});
+    return;
+  }
+  if (one.is_reset) {
+    own.from_peer = input::reset;
+    own.error = ECONNRESET;
+  }
+  own.received += one.bytes;
+  if (one.is_last) own.from_peer = input::ended;
+  inside_.note_change();
+}
+
+void connection::resume() {
+  const clock::time_point now = clock::now();
+  for (const int side : {0, 1}) {
+    end& own = end_of(side);
+    if (own.under_way.empty() || own.under_way.front().arrival > now) continue;
+    const clock::time_point arrival =
+        now + inside_.latency(*end_of(1 - side).home.at, *own.home.at);
+    for (segment& each : own.under_way) each.arrival = std::max(each.arrival, arrival);
+    own.latest = std::max(own.latest, arrival);
+    inside_.schedule(arrival, [self = shared_from_this(), side] { self->deliver(side); });
+  }
+}
+
+}}}  // namespace motet::MOTET_ABI::testing

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: MIT
+// See testing/net/datagrams.hpp.
+#include "testing/net/datagrams.hpp"
+
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include "testing/net/network.hpp"
+
+namespace motet { inline namespace MOTET_ABI { namespace testing {
+
+namespace {
+
+constexpr std::size_t largest = 65'507;  // Source: RFC 768 and RFC 791
+constexpr std::size_t most_received = 256;
+
+}  // namespace
+
+int datagrams::kind() const noexcept {
+  return SOCK_DGRAM;
+}
+
+std::int32_t datagrams::listen(int) {
+  return -EOPNOTSUPP;
+}
+
+std::int32_t datagrams::shutdown(int) {
+  return peer_.has_value() ? 0 : -ENOTCONN;
+}
+
+short datagrams::readiness() const {
+  return static_cast<short>(POLLOUT | (received_.empty() ? 0 : POLLIN));
+}
+
+std::optional<std::int32_t> datagrams::attempt(operation& op) {
+  switch (op.kind) {
+    case verb::connect:
+      return connect(op);
+    case verb::read:
+    case verb::readv:
+    case verb::recv:
+    case verb::recvmsg:
+      return receive(op);
+    case verb::write:
+    case verb::writev:
+    case verb::send:
+    case verb::sendmsg:
+      return send(op);
+    default:
+      return -EOPNOTSUPP;
+  }
+}
+
+std::int32_t datagrams::connect(const operation& op) {
+  peer_ = place_of(op.address, op.length);
+  return peer_.has_value() ? inside().bind_to_any(*this) : -EAFNOSUPPORT;
+}
+
+std::optional<std::int32_t> datagrams::receive(operation& op) {
+  if (received_.empty()) return std::nullopt;
+  const packet one = received_.front();
+  if ((op.flags & MSG_PEEK) == 0) received_.pop_front();
+  const std::size_t size = std::min(room_of(op), one.bytes.size());
+  scatter(op, std::string_view(one.bytes).substr(0, size));
+  if (op.kind == verb::recvmsg) {
+    msghdr& message = *op.message;
+    write_name(one.sender, static_cast<sockaddr*>(message.msg_name), &message.msg_namelen);
+    message.msg_controllen = 0;
+    message.msg_flags = size < one.bytes.size() ? MSG_TRUNC : 0;
+  }
+  return static_cast<std::int32_t>(size);
+}
+
+std::int32_t datagrams::send(const operation& op) {
+  std::optional<place> target = peer_;
+  if (op.kind == verb::sendmsg && op.message->msg_name != nullptr)
+    target = place_of(static_cast<const sockaddr*>(op.message->msg_name), op.message->msg_namelen);
+  if (!target.has_value()) return -EDESTADDRREQ;
+  packet one{{}, gathered(op, largest + 1)};
+  if (one.bytes.size() > largest) return -EMSGSIZE;
+  if (const std::int32_t error = inside().bind_to_any(*this); error != 0) return error;
+  one.sender = name();
+  if (one.sender.is_any())
+    one.sender.address = target->is_loopback() ? loopback_address : home().at->address;
+  send_copy(*target, one);
+  if (inside().happens(inside().rules.duplicates)) send_copy(*target, one);
+  return static_cast<std::int32_t>(one.bytes.size());
+}
+
+void datagrams::send_copy(const place& target, const packet& one) {
+  machine& from = *home().at;
+  machine* const to = inside().machine_at(target.address, from);
+  if (to == nullptr || inside().happens(inside().rules.losses)) return;
+  const clock::time_point arrival =
+      clock::now() + inside().time_for(one.bytes.size()) + inside().latency(from, *to);
+  inside().schedule(arrival, [&from, to, target, one, &network = inside()] {
+    if (!to->up || network.is_cut(from, *to)) return;
+    auto* const receiver = static_cast<datagrams*>(network.datagrams_at(*to, target));
+    if (receiver != nullptr) receiver->arrive(one);
+  });
+}
+
+/// A connected socket receives from its peer alone.
+void datagrams::arrive(const packet& one) {
+  const bool is_expected = !peer_.has_value() || *peer_ == one.sender;
+  if (!is_expected || received_.size() >= most_received) return;
+  received_.push_back(one);
+  inside().note_change();
+}
+
+}}}  // namespace motet::MOTET_ABI::testing

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: MIT
+// See testing/net/stream_socket.hpp.
+#include "testing/net/stream_socket.hpp"
+
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include "testing/net/handshake.hpp"
+#include "testing/net/network.hpp"
+
+namespace motet { inline namespace MOTET_ABI { namespace testing {
+
+void stream_socket::take(std::shared_ptr<connection> made, int side) {
+  set_name(made->name(side));
+  connection_ = std::move(made);
+  side_ = side;
+}
+
+bool stream_socket::admit(const std::shared_ptr<connection>& made) {
+  if (pending_.size() >= static_cast<std::size_t>(backlog_)) return false;
+  pending_.push_back(made);
+  inside().note_change();
+  return true;
+}
+
+int stream_socket::kind() const noexcept {
+  return SOCK_STREAM;
+}
+
+std::int32_t stream_socket::listen(int backlog) {
+  if (connection_ != nullptr || attempt_ != nullptr) return -EINVAL;
+  backlog_ = std::max(backlog, 1);
+  return inside().bind_to_any(*this);
+}
+
+std::int32_t stream_socket::shutdown(int direction) {
+  if (connection_ == nullptr) return -ENOTCONN;
+  connection_->shutdown(side_, direction);
+  return 0;
+}
+
+std::optional<place> stream_socket::peer() const {
+  if (connection_ == nullptr) return std::nullopt;
+  return connection_->name(1 - side_);
+}
+
+short stream_socket::readiness() const {
+  if (connection_ != nullptr) return connection_->readiness(side_);
+  if (listens()) return pending_.empty() ? short{0} : short{POLLIN};
+  return attempt_ != nullptr ? short{0} : short{POLLOUT | POLLHUP};
+}
+
+std::optional<std::int32_t> stream_socket::attempt(operation& op) {
+  switch (op.kind) {
+    case verb::connect:
+      return connect(op);
+    case verb::accept:
+      return accept(op);
+    case verb::read:
+    case verb::readv:
+    case verb::recv:
+    case verb::recvmsg:
+      if (connection_ == nullptr) return -ENOTCONN;
+      if (op.kind == verb::recvmsg) {
+        op.message->msg_controllen = 0;
+        op.message->msg_namelen = 0;
+      }
+      return connection_->receive(side_, op);
+    case verb::write:
+    case verb::writev:
+    case verb::send:
+    case verb::sendmsg:
+      if (connection_ == nullptr) return -ENOTCONN;
+      return connection_->send(side_, op);
+    default:
+      return -EINVAL;
+  }
+}
+
+std::optional<std::int32_t> stream_socket::connect(const operation& op) {
+  if (connection_ != nullptr) return -EISCONN;
+  if (attempt_ == nullptr) {
+    const std::optional<place> target = place_of(op.address, op.length);
+    if (!target.has_value()) return -EAFNOSUPPORT;
+    if (listens()) return -EISCONN;
+    if (const std::int32_t error = inside().bind_to_any(*this); error != 0) return error;
+    place own = name();
+    if (own.is_any()) own.address = target->is_loopback() ? loopback_address : home().at->address;
+    attempt_ = std::make_shared<connecting>();
+    attempt_->home = home();
+    attempt_->name = own;
+    attempt_->target = *target;
+    begin_handshake(inside(), attempt_);
+  }
+  if (!attempt_->result.has_value()) return std::nullopt;
+  const std::shared_ptr<connecting> over = std::exchange(attempt_, nullptr);
+  if (*over->result == 0) connection_ = over->made;
+  return over->result;
+}
+
+std::optional<std::int32_t> stream_socket::accept(const operation& op) {
+  if (!listens()) return -EINVAL;
+  if (pending_.empty()) return std::nullopt;
+  const std::shared_ptr<connection> made = pending_.front();
+  const std::int32_t number = inside().open(home(), [&] {
+    auto result = std::make_unique<stream_socket>(inside(), home(), spawn_site());
+    result->take(made, 1);
+    return result;
+  });
+  if (number < 0) return number;
+  pending_.pop_front();
+  write_name(made->name(0), op.address, op.address_length);
+  return number;
+}
+
+/// A connect() that was cancelled is undone.
+void stream_socket::leave(const operation& op) {
+  if (op.kind == verb::connect) abandon_attempt();
+}
+
+void stream_socket::abandon_attempt() noexcept {
+  if (attempt_ == nullptr) return;
+  attempt_->is_abandoned = true;
+  if (attempt_->made != nullptr) attempt_->made->abort(0);
+  attempt_ = nullptr;
+}
+
+void stream_socket::close() {
+  abandon_attempt();
+  for (const auto& each : pending_) each->abort(1);
+  if (connection_ != nullptr) connection_->close(side_);
+}
+
+void stream_socket::crash(bool resets) {
+  abandon_attempt();
+  if (connection_ != nullptr) pending_.push_back(connection_);
+  for (const auto& each : pending_) {
+    const int side = each == connection_ ? side_ : 1;
+    if (resets) {
+      each->abort(side);
+    } else {
+      each->vanish(side);
+    }
+  }
+}
+
+}}}  // namespace motet::MOTET_ABI::testing
