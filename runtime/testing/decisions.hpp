@@ -36,12 +36,20 @@ struct decision {
 /// Returns: "3 of 7, kind n".
 std::string text_of(const decision& one);
 
-/// Draws from a seed, or follows a log and then draws.
+/// Decisions to follow.
+struct decision_log {
+  std::vector<decision> made = {};
+  bool then_zero = false;  // what is decided when the log has ended: 0, or what the seed draws
+};
+
+/// Draws from a seed, or follows a log and then draws, or reads bytes.
 class decisions {
  public:
-  explicit decisions(std::uint64_t seed) noexcept : state_(seed) {}
-  decisions(std::uint64_t seed, std::vector<decision> log) noexcept
-      : state_(seed), log_(std::move(log)) {}
+  explicit decisions(std::uint64_t seed, decision_log log = {}) noexcept
+      : state_(seed), log_(std::move(log.made)), then_zero_(log.then_zero) {}
+  /// A decision of up to 256, 65,536 or more options reads one, two or four bytes, the highest
+  /// first; when they have ended, all are 0. Any bytes will do, in any program.
+  explicit decisions(std::string bytes) noexcept : bytes_(std::move(bytes)) {}
 
   /// Returns: a number in [0, options), of which there must be one.
   std::uint32_t decide(choice kind, std::uint32_t options);
@@ -54,16 +62,22 @@ class decisions {
 
  private:
   std::uint64_t next_bits() noexcept;
+  std::uint32_t next_of_bytes(std::uint32_t options) noexcept;
 
-  std::uint64_t state_;
+  std::uint64_t state_ = 0;
   std::vector<decision> log_;
+  bool then_zero_ = false;
+  std::optional<std::string> bytes_;
+  std::size_t bytes_read_ = 0;
   std::size_t count_ = 0;
   std::optional<std::string> difference_;
 };
 
 /// A log as a text: a line for the version, and one for each decision.
-std::string text_of(const std::vector<decision>& log);
+std::string text_of(const decision_log& log);
 /// Throws: std::invalid_argument with the number of the line that is not of a log.
-std::vector<decision> log_of(std::string_view text);
+decision_log log_of(std::string_view text);
+/// Returns: the bytes of which these decisions are read, without zeros at the end.
+std::string bytes_of(const std::vector<decision>& log);
 
 }}}  // namespace motet::MOTET_ABI::testing

@@ -27,11 +27,8 @@ fd make_descriptor() {
 
 thread_local simulation* simulation::present_ = nullptr;
 
-simulation::simulation(const plan& how)
-    : choices(how.seed, how.log.empty() ? std::vector<decision>() : log_of(how.log)),
-      net(choices),
-      plan_(how),
-      occasions_(make_descriptor()) {
+simulation::simulation(const plan& how, decisions source)
+    : choices(std::move(source)), net(choices), plan_(how), occasions_(make_descriptor()) {
   present_ = this;
 }
 
@@ -127,7 +124,8 @@ void simulation::end_faults() {
 }
 
 outcome simulation::result(clock::duration span) const {
-  return {!failed(), failure_, plan_.seed, text_of(choices.made()), choices.count(), steps_, span};
+  return {!failed(),       failure_, plan_.seed, text_of(decision_log{choices.made()}),
+          choices.count(), steps_,   span};
 }
 
 bool buggify(call_site site) {

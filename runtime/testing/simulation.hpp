@@ -42,7 +42,7 @@ struct invariant {
 
 class simulation {
  public:
-  explicit simulation(const plan& how);
+  simulation(const plan& how, decisions source);
   simulation(const simulation&) = delete;
   simulation& operator=(const simulation&) = delete;
   ~simulation();

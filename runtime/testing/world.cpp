@@ -18,6 +18,7 @@
 #include "core/thread_state.hpp"
 #include "runtime/lazy_backend.hpp"
 #include "testing/order_of_world.hpp"
+#include "testing/run_by.hpp"
 #include "testing/simulation.hpp"
 #include "testing/world_backend.hpp"
 
@@ -102,6 +103,11 @@ void run_function(simulation& inside, const std::function<void(world&)>& functio
 }  // namespace
 
 outcome run(const plan& how, const std::function<void(world&)>& function) {
+  return run_by(how, decisions(how.seed, how.log.empty() ? decision_log() : log_of(how.log)),
+                function);
+}
+
+outcome run_by(const plan& how, decisions source, const std::function<void(world&)>& function) {
   const thread_state* const former = detail::self();
   if (const char* const reason = former == nullptr ? nullptr : former->in_use())
     throw std::logic_error(std::string("testing::run() cannot begin here: ") + reason);
@@ -109,7 +115,7 @@ outcome run(const plan& how, const std::function<void(world&)>& function) {
   if (motet::version() != own_version)
     throw std::logic_error("motet-testing " + own_version + " needs that version of motet, not " +
                            motet::version());
-  simulation inside(how);
+  simulation inside(how, std::move(source));
   clock::duration span{};
   options settings;
   options virtual_time;

@@ -4,12 +4,15 @@
 // usage: explore_programs NAME
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
+#include <cstring>
 #include <exception>
 #include <fstream>
 #include <functional>
 #include <map>
 #include <motet/motet.hpp>
 #include <motet/testing.hpp>
+#include <span>
 #include <stdexcept>
 #include <string>
 
@@ -37,6 +40,14 @@ void correct(world& in) {
 void wrong(world& in) {
   correct(in);
   if (in.random(100) == 42) throw std::runtime_error("forty-two");
+}
+
+/// Of many decisions, two matter.
+void noisy(world& in) {
+  for (std::uint32_t rounds = in.random(20); rounds > 0; --rounds) correct(in);
+  const bool is_first_right = in.random(8) == 5;
+  for (std::uint32_t rounds = in.random(20); rounds > 0; --rounds) correct(in);
+  if (is_first_right && in.random(8) == 6) throw std::runtime_error("both are right");
 }
 
 /// Its decisions depend on what no seed decides.
@@ -73,6 +84,7 @@ int main(int argc, char** argv) {
   const std::map<std::string, std::function<void(world&)>> programs{
       {"correct", &correct},
       {"wrong", &wrong},
+      {"noisy", &noisy},
       {"random_of_its_own", &random_of_its_own},
       {"switching_invariant", &switching_invariant},
       {"stubborn", &stubborn}};
@@ -82,6 +94,10 @@ int main(int argc, char** argv) {
     return 2;
   }
   try {
+    if (const char* const bytes = std::getenv("BYTES")) {
+      motet::testing::fuzz(std::as_bytes(std::span(bytes, std::strlen(bytes))), found->second);
+      return 0;
+    }
     return motet::testing::explore(1'000, found->second);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "refused: %s\n", error.what());

@@ -31,7 +31,40 @@ def check_report(program, place):
         assert again.returncode == 1 and "forty-two" in again.stderr, (variables, again)
     other = run(program, "wrong", place, MOTET_SEED=str(int(seed) + 1))
     assert other.returncode == 0, other
+    short = re.search(r"motet: (\d+) decisions are enough: MOTET_SEED=\d+ MOTET_LOG=(\S+)\n", found.stderr)
+    assert short is not None, found.stderr
+    again = run(program, "wrong", place, MOTET_LOG=short[2])
+    assert again.returncode == 1 and "forty-two" in again.stderr, again
+    assert "are enough" not in again.stderr, again
     return log
+
+
+def check_shrinking(program, place):
+    """Of many decisions four remain: two that matter, and two that there be no others."""
+    found = run(program, "noisy", place)
+    before = re.search(r"and (\d+) decisions: the function threw: both are right", found.stderr)
+    after = re.search(r"motet: (\d+) decisions are enough: MOTET_SEED=\d+ MOTET_LOG=(\S+)\n", found.stderr)
+    assert before is not None and after is not None, found.stderr
+    log = pathlib.Path(after[2]).read_text().splitlines()
+    assert log[0] == "motet decisions 1, then 0", log
+    assert len(log) == int(after[1]) + 1, log
+    assert len(log) == 5, log
+    assert int(after[1]) < int(before[1]), (before[1], after[1])
+    again = run(program, "noisy", place, MOTET_LOG=after[2])
+    assert again.returncode == 1 and "both are right" in again.stderr, again
+
+
+def check_seeds(program, place, seed):
+    for seeds, status in ((seed, 0), (str(int(seed) + 1), 1), (f"{seed}-{seed}", 1), (f"{int(seed) + 1}-{int(seed) + 2}", 0)):
+        found = run(program, "wrong", place, MOTET_SEEDS=seeds)
+        assert found.returncode == status, (seeds, found)
+
+
+def check_fuzzing(program, place):
+    passed = run(program, "wrong", place, BYTES="")
+    assert passed.returncode == 0 and passed.stderr == "", passed
+    outcomes = {run(program, "wrong", place, BYTES=chr(1) * before + "*").returncode for before in range(12)}
+    assert outcomes == {0, -6}, outcomes
 
 
 def main():
@@ -42,6 +75,9 @@ def main():
         passed = run(program, "correct", place)
         assert passed.returncode == 0 and passed.stderr == "", passed
         log = check_report(program, place)
+        check_shrinking(program, place)
+        check_seeds(program, place, re.search(r"/motet-(\d+)-", log)[1])
+        check_fuzzing(program, place)
         differs = run(program, "random_of_its_own", place, MOTET_LOG=log)
         assert "the run differs from the log: decision 0 was " in differs.stderr, differs
         twice = run(program, "random_of_its_own", place)
@@ -53,6 +89,7 @@ def main():
         assert endless.returncode < 0 and "failed with seed 0: the invariant of" in endless.stderr, endless
         assert "do not end when they are cancelled" in endless.stderr, endless
         for variables, message in (({"MOTET_SEED": "x"}, "MOTET_SEED is not a number: x"), ({"MOTET_SEED": "-1"}, "MOTET_SEED is not"),
+                                   ({"MOTET_SEEDS": "many"}, "MOTET_SEEDS is not a number: many"), ({"MOTET_SEEDS": "1-"}, "MOTET_SEEDS is not"),
                                    ({"MOTET_LOG": place + "/none"}, "MOTET_LOG: " + place + "/none cannot be read"),
                                    ({"MOTET_LOG": program}, "a log of decisions")):
             refused = run(program, "correct", place, **variables)

@@ -13,6 +13,7 @@
 #include <motet/base/call_site.hpp>
 #include <motet/base/clock.hpp>
 #include <motet/detail/base/abi.hpp>
+#include <span>
 #include <string>
 
 namespace motet { inline namespace MOTET_ABI { namespace testing {
@@ -177,12 +178,20 @@ outcome run(const plan& how, const std::function<void(world&)>& function);
 /// Runs `function` with the seeds 0, 1, 2 and so on, `seeds` in all, until one fails; one in twenty
 /// runs twice, and must run alike. A failure is written to stderr, with the variables that repeat
 /// it: with MOTET_SEED in the environment only that seed runs, and with MOTET_LOG, the path of a
-/// file, its log is followed. `how` is the plan of each run.
+/// file, its log is followed. Then the log is made as short as up to 3,000 further runs can make
+/// it. MOTET_SEEDS, such as 5000 or 1000-1999, replaces `seeds`. `how` is the plan of each run.
 /// Returns: the number of seeds that failed, 0 or 1.
 /// Not a switchpoint.
-/// Throws: as run(); std::invalid_argument if MOTET_SEED is not a number, or MOTET_LOG cannot be
-///         read.
+/// Throws: as run(); std::invalid_argument if MOTET_SEED or MOTET_SEEDS is not a number, or
+///         MOTET_LOG cannot be read.
 int explore(std::size_t seeds, const std::function<void(world&)>& function, plan how = {});
+
+/// One run whose decisions are read from `bytes`, for a fuzzer: call it in LLVMFuzzerTestOneInput.
+/// A failure is written to stderr, and ends the process.
+/// Not a switchpoint.
+/// Throws: as run().
+void fuzz(std::span<const std::byte> bytes, const std::function<void(world&)>& function,
+          const plan& how = {});
 
 /// Whether an unlikely but possible event is to happen here, in code under test: in a quarter of
 /// all simulations for each `site`, and there in a quarter of the calls; elsewhere never.
