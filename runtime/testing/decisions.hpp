@@ -22,6 +22,7 @@ enum class choice : char {
   latency = 'l',   // of a packet, in steps
   transfer = 's',  // how many bytes of those that are possible
   fault = 'x',     // of the network: the highest numbers
+  disk = 'd',      // what a power failure leaves
   crash = 'c'      // whether the peers of a host that crashes are told
 };
 

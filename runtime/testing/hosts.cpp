@@ -5,10 +5,15 @@
 #include <exception>
 #include <memory>
 #include <motet/base/errors.hpp>
+#include <motet/fibers/fiber.hpp>
 #include <motet/testing.hpp>
+#include <optional>
 #include <stdexcept>
 #include <utility>
 
+#include "cancellation/child_failures.hpp"
+#include "core/thread_state.hpp"
+#include "fibers/family.hpp"
 #include "testing/simulation.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace testing {
@@ -19,13 +24,17 @@ host_state::~host_state() {
 }
 
 void host_state::start() {
+  family_.spin({.name = at_.name}, [this] { run(); }, site_);
   at_.up = true;
   runs_ = true;
-  body_ = family_.spin({.name = at_.name}, [this] { run(); }, site_);
+  has_begun_ = false;
+  ended_.reset();
+  inside_.net.resume();
 }
 
 /// Whatever happens in a life that is over has no effect.
 void host_state::run() {
+  has_begun_ = true;
   const residence home{&at_, at_.life};
   present_residence() = home;
   std::exception_ptr cancellation;
@@ -37,27 +46,46 @@ void host_state::run() {
     if (home.alive())
       inside_.fail("the host " + at_.name + " threw: " + text_of(std::current_exception()));
   }
-  runs_ = false;
-  if (const std::optional<call_site> maker = inside_.net.left_open(home))
-    inside_.fail("the host " + at_.name + " left a socket open, made by the fiber of " +
-                 text_of(*maker));
+  end_children(home);
+  report_left_open(home);
+  end();
   if (cancellation != nullptr) std::rethrow_exception(cancellation);
+}
+
+void host_state::end_children(const residence& home) {
+  if (!detail::end_own_children("the program of its host is over")) return;
+  while (const std::exception_ptr error = detail::take_error_of_child(detail::here().running())) {
+    if (home.alive()) inside_.fail("the host " + at_.name + " threw: " + text_of(error));
+  }
+}
+
+void host_state::report_left_open(const residence& home) {
+  const auto report = [&](const char* what, const std::optional<call_site>& maker) {
+    if (maker.has_value())
+      inside_.fail("the host " + at_.name + " left a " + what + " open, made by the fiber of " +
+                   text_of(*maker));
+  };
+  report("socket", inside_.net.left_open(home));
+  report("file", inside_.storage.left_open(home));
 }
 
 void host_state::crash(bool resets) {
   if (!at_.up) return;
   inside_.net.crash(at_, resets);
   ++at_.life;
-  if (runs_) body_.cancel("its host has crashed", site_);
+  if (!runs_) return;
+  family_.cancel("its host has crashed", site_);
+  if (!has_begun_) end();
+}
+
+void host_state::end() {
+  runs_ = false;
+  ended_.set();
 }
 
 void host_state::await_end() {
-  if (!body_) return snooze();
-  try {
-    body_.await();
-  } catch (const fiber_cancelled&) {
-  }
-  body_ = {};
+  if (!runs_) return snooze();
+  ended_.wait();
 }
 
 host::host(std::unique_ptr<host_state> state) noexcept : state_(std::move(state)) {}
@@ -89,16 +117,24 @@ void world::crash(host& crashed) {
   host_state& state = *crashed.state_;
   if (present_residence().at == &state.at())
     throw std::logic_error("world::crash() of " + crashed.name() + " on a fiber of that host");
-  if (state.at().up) state.crash(inside_.choices.decide(choice::crash, 2) == 0);
+  if (state.at().up) {
+    const bool power_fails = inside_.choices.decide(choice::crash, 2) == 1;
+    state.crash(!power_fails);
+    if (power_fails) inside_.storage.fail(state.at());
+  }
   state.await_end();
 }
 
 void world::restart(host& restarted) {
   host_state& state = *restarted.state_;
-  if (state.at().up && state.running())
-    throw std::logic_error("world::restart() of " + restarted.name() + ", which is running");
-  if (state.at().up) state.crash(true);
+  const auto check = [&] {
+    if (state.running())
+      throw std::logic_error("world::restart() of " + restarted.name() + ", which is running");
+  };
+  check();
+  state.crash(true);
   state.await_end();
+  check();  // another fiber may have started it meanwhile
   state.start();
 }
 
@@ -111,6 +147,10 @@ void world::partition(const host& from, const host& to, direction which) {
 
 void world::heal() {
   inside_.net.heal();
+}
+
+disk_rules& world::disk() noexcept {
+  return inside_.storage.rules;
 }
 
 network_rules& world::net() noexcept {

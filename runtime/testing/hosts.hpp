@@ -4,8 +4,8 @@
 
 #include <functional>
 #include <motet/base/call_site.hpp>
-#include <motet/fibers/fiber.hpp>
 #include <motet/fibers/group.hpp>
+#include <motet/sync/event.hpp>
 #include <string>
 
 #include "testing/net/machine.hpp"
@@ -23,7 +23,7 @@ class host_state {
   ~host_state();
 
   machine& at() const noexcept { return at_; }
-  bool running() const noexcept { return runs_; }
+  bool running() const noexcept { return runs_ && at_.up; }
   void start();
   /// Ends its machine's life. If `resets`, its peers are told.
   void crash(bool resets);
@@ -32,13 +32,17 @@ class host_state {
 
  private:
   void run();
+  void end();
+  void end_children(const residence& home);
+  void report_left_open(const residence& home);
 
   simulation& inside_;
   machine& at_;
   const std::function<void()> main_;
   const call_site site_;  // of world::add()
   bool runs_ = false;
-  fiber<void> body_;
+  bool has_begun_ = false;  // a fiber that is cancelled before calls nothing
+  local::event ended_;
   group family_;
 };
 

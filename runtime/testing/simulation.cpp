@@ -28,7 +28,12 @@ fd make_descriptor() {
 thread_local simulation* simulation::present_ = nullptr;
 
 simulation::simulation(const plan& how, decisions source)
-    : choices(std::move(source)), net(choices), plan_(how), occasions_(make_descriptor()) {
+    : choices(std::move(source)),
+      net(choices),
+      storage(choices, net),
+      plan_(how),
+      occasions_(make_descriptor()) {
+  net.on_failure = [this](std::string why) { fail(std::move(why)); };
   present_ = this;
 }
 
@@ -121,6 +126,7 @@ void simulation::end_faults() {
   net.rules.losses = 0;
   net.rules.duplicates = 0;
   net.rules.resets = 0;
+  storage.rules.errors = 0;
 }
 
 outcome simulation::result(clock::duration span) const {

@@ -18,6 +18,7 @@
 #include <utility>
 
 #include "testing/decisions.hpp"
+#include "testing/disk/disks.hpp"
 #include "testing/net/network.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace testing {
@@ -83,6 +84,7 @@ class simulation {
 
   decisions choices;
   network net;
+  disks storage;
   std::deque<invariant> invariants;
   std::function<void()> cancel_function;  // while it runs
   clock::time_point start{};              // in virtual time

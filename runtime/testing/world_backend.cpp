@@ -45,11 +45,13 @@ void world_backend::end(operation& op, std::int32_t result, completions& ended) 
 
 void world_backend::forget(int number) noexcept {
   inside_.net.forget(number);
+  inside_.storage.forget(number);
   inner_->forget(number);
 }
 
 bool world_backend::submit(operation& op) noexcept {
   if (inside_.net.has(op.fd)) return inside_.net.submit(op);
+  if (inside_.storage.has(op)) return inside_.storage.submit(op);
   if (!is_of_world(op)) return inner_->submit(op);
   operation** last = &waits_;
   while (*last != nullptr) last = &(*last)->next;
@@ -60,6 +62,8 @@ bool world_backend::submit(operation& op) noexcept {
 
 void world_backend::cancel(operation& op) noexcept {
   if (inside_.net.has(op.fd)) return inside_.net.cancel(op, cancelled_);
+  if (op.kind == verb::fsync && inside_.storage.has(op))
+    return inside_.storage.cancel(op, cancelled_);
   if (!is_of_world(op)) return inner_->cancel(op);
   if (!op.cancelling) end(op, -ECANCELED, cancelled_);
   op.cancelling = true;
@@ -76,6 +80,7 @@ void world_backend::poll(time_point deadline, completions& ended) {
 void world_backend::pass_network(completions& ended) {
   inside_.net.pass_to(now());
   inside_.net.complete(ended);
+  inside_.storage.complete(ended);
 }
 
 /// No fiber can run before `deadline`, unless another thread or the kernel helps. The poll before

@@ -68,6 +68,16 @@ struct network_rules {
   double resets = 0;      // of a connection, at each write
 };
 
+/// The disks of the hosts. Each host has its own, on which every path begins in the root, also a
+/// relative one.
+struct disk_rules {
+  std::uint64_t capacity = 0;  // bytes in the files of a host; then ENOSPC. 0: no limit
+  clock::duration longest_sync = std::chrono::milliseconds(10);  // of fsync and fdatasync
+  /// Probability in [0, 1], in steps of a thousandth: a read, a write or an fsync fails with EIO.
+  /// What a failed fsync should have made safe may be lost, even if the next one succeeds.
+  double errors = 0;
+};
+
 /// Which packets a partition drops.
 enum class direction {
   both,
@@ -133,16 +143,17 @@ class world {
   /// Throws: std::invalid_argument if `count` is 0.
   std::uint32_t random(std::uint32_t count);
 
-  /// Starts a host whose program is `main`. The function under test runs on a machine of its own.
-  /// The simulation fails if `main` throws, or leaves a socket open when it ends.
+  /// Starts a host whose program is `main`; it ends with the fiber that calls this. The function
+  /// under test runs on a machine of its own, "test". The simulation fails if `main` throws, or
+  /// leaves a socket or a file open when it ends.
   /// Not a switchpoint.
   /// Throws: std::invalid_argument if the name is empty or not new; std::bad_alloc.
   host add(std::string name, std::function<void()> main, call_site site = call_site::here());
-  /// The host's fibers are cancelled, and nothing they do from now on reaches the network. Its
-  /// peers see a reset, as after the death of a process, or nothing, as after a power failure.
-  /// Waits until the fibers have ended.
-  /// Switchpoint.
-  /// Throws: std::logic_error on a fiber of that host; a pending interruption.
+  /// The host's fibers are cancelled, and nothing they do from now on reaches the network or the
+  /// disk. Either its process dies, and its peers see a reset; or its power fails, they see
+  /// nothing, and each write since the last fsync is kept, lost, or torn between sectors of 512
+  /// bytes. Names of files are safe after an fsync of their directory. Waits until the fibers have
+  /// ended. Switchpoint. Throws: std::logic_error on a fiber of that host; a pending interruption.
   void crash(host& crashed);
   /// Calls `main` again.
   /// Switchpoint.
@@ -157,6 +168,9 @@ class world {
   /// Returns: the rules of the network, to be changed at any time.
   /// Not a switchpoint.
   network_rules& net() noexcept;
+  /// Returns: the rules of all disks, to be changed at any time.
+  /// Not a switchpoint.
+  disk_rules& disk() noexcept;
 
  private:
   friend class simulation;

@@ -76,6 +76,10 @@ int shutdown(int fd, int direction) noexcept {
   return own != nullptr ? own->shutdown(fd, direction) : sys::shutdown(fd, direction);
 }
 
+void hand_over(int fd) noexcept {
+  if (socket_calls* const own = simulation_of(fd)) own->hand_over(fd);
+}
+
 int recvmmsg(int fd, mmsghdr* messages, unsigned count, int flags, timespec* limit) noexcept {
   if (simulation_of(fd) == nullptr) return sys::recvmmsg(fd, messages, count, flags, limit);
   errno = EAGAIN;

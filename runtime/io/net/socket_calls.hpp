@@ -27,6 +27,8 @@ class socket_calls {
   virtual int getsockname(int fd, sockaddr* address, socklen_t* length) noexcept = 0;
   virtual int getpeername(int fd, sockaddr* address, socklen_t* length) noexcept = 0;
   virtual int shutdown(int fd, int direction) noexcept = 0;
+  /// The next backend::forget() of `fd` does not mean that it will be closed.
+  virtual void hand_over(int fd) noexcept = 0;
   /// Whether a read would return at once, with bytes, the end or an error.
   virtual bool has_input(int fd) noexcept = 0;
   /// Returns: the address of a host, as a text; nothing for an unknown host.
@@ -53,6 +55,8 @@ int getpeername(int fd, sockaddr* address, socklen_t* length) noexcept;
 /// Simulated sockets ignore all options.
 int setsockopt(int fd, int level, int option, const void* value, socklen_t size) noexcept;
 int shutdown(int fd, int direction) noexcept;
+/// Before a stream or a listener gives up the descriptor without closing it.
+void hand_over(int fd) noexcept;
 /// As recvmmsg(2) and sendmmsg(2); simulated sockets move datagrams one by one.
 int recvmmsg(int fd, mmsghdr* messages, unsigned count, int flags, timespec* limit) noexcept;
 int sendmmsg(int fd, mmsghdr* messages, unsigned count, int flags) noexcept;

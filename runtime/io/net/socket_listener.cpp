@@ -111,6 +111,7 @@ fd socket_listener::release() {
   state_->check_threads();
   const owned<state> old_state = std::move(state_);
   old_state->queue.close();
+  sockets::hand_over(old_state->socket.get());
   if (thread_state* thread = self()) thread->calls.end_all_on(old_state->socket.get());
   old_state->await_leave();
   return std::move(old_state->socket);

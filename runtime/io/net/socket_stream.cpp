@@ -91,6 +91,7 @@ fd socket_stream::release() {
   if (copy) {
     old_state->close_socket();
   } else if (thread_state* thread = self()) {
+    sockets::hand_over(old_state->socket.get());
     thread->calls.end_all_on(old_state->socket.get());
   }
   if (!copy) copy = std::move(old_state->socket);

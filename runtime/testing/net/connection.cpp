@@ -36,7 +36,7 @@ std::shared_ptr<connection> connection::make(network& inside, const residence& c
 /// Bytes that have arrived can be read even if the peer has reset the connection since.
 std::optional<std::int32_t> connection::receive(int side, const operation& op) {
   end& own = end_of(side);
-  if (!own.received.empty() && own.reads) {
+  if (!own.received.empty()) {
     const std::size_t most = std::min(room_of(op), own.received.size());
     const std::size_t size = inside_.part_of(most);
     scatter(op, std::string_view(own.received).substr(0, size));
@@ -56,13 +56,14 @@ std::optional<std::int32_t> connection::send(int side, const operation& op) {
   end& own = end_of(side);
   if (own.error != 0) return -std::exchange(own.error, 0);
   if (is_reset(side) || !own.writes) return -EPIPE;
-  const std::size_t size = gathered(op, SIZE_MAX).size();
+  const std::size_t size = room_of(op);
   if (size == 0) return 0;
   const std::size_t room = room_at(1 - side);
   if (room == 0) return std::nullopt;
   if (inside_.happens(inside_.rules.resets)) {
     send_segment(side, {.is_reset = true});
     own.from_peer = input::reset;
+    inside_.note_change();
     return -ECONNRESET;
   }
   const std::size_t part = inside_.part_of(std::min(room, size));
@@ -77,11 +78,11 @@ std::size_t connection::room_at(int side) const noexcept {
 
 short connection::readiness(int side) const {
   const end& own = end_of(side);
-  const bool is_over = own.from_peer != input::flows;
+  const bool is_over = own.from_peer != input::flows || !own.reads;
   const bool is_lost = is_reset(side) || (is_over && !own.writes);
   int events = own.error != 0 ? POLLIN | POLLOUT | POLLERR : 0;
   if (!own.received.empty() || is_over) events |= POLLIN;
-  if (is_reset(side) || room_at(1 - side) > 0) events |= POLLOUT;
+  if (is_reset(side) || !own.writes || room_at(1 - side) > 0) events |= POLLOUT;
   if (is_over) events |= POLLRDHUP;
   if (is_lost) events |= POLLHUP;
   return static_cast<short>(events);
@@ -112,7 +113,8 @@ void connection::abort(int side) {
 void connection::vanish(int side) {
   end& own = end_of(side);
   own.open = false;
-  own.unread -= std::exchange(own.received, {}).size();
+  own.writes = false;
+  own.received.clear();
 }
 
 void connection::send_not_before(int side, clock::time_point instant) noexcept {
@@ -137,39 +139,49 @@ void connection::send_segment(int side, segment one) {
 
 void connection::deliver(int side) {
   end& own = end_of(side);
-  const machine& sender = *end_of(1 - side).home.at;
   while (!own.under_way.empty() && own.under_way.front().arrival <= clock::now()) {
-    if (inside_.is_cut(sender, *own.home.at)) return;
+    if (is_held_back(side)) return;
     segment one = std::move(own.under_way.front());
     own.under_way.pop_front();
     arrive(side, std::move(one));
   }
 }
 
+/// A machine that is down loses what arrives, and a machine that runs sends it again.
+bool connection::is_held_back(int side) const {
+  const machine& receiver = *end_of(side).home.at;
+  return !receiver.up || inside_.is_cut(*end_of(1 - side).home.at, receiver);
+}
+
 /// A machine that runs, but has nothing of the connection any more, answers with a reset.
 void connection::arrive(int side, segment one) {
   end& own = end_of(side);
   if (!own.open || !own.home.alive()) {
-    own.unread -= one.bytes.size();
     const bool is_unknown = !own.home.alive() || !one.bytes.empty();
-    const bool is_answered = own.home.at->up && !one.is_reset && is_unknown;
-    if (is_answered) send_segment(side, {.is_reset = true});
+    if (is_unknown && !one.is_reset) send_segment(side, {.is_reset = true});
     return;
   }
+  if (own.from_peer == input::reset) return;
   if (one.is_reset) {
+    if (own.from_peer == input::flows) own.error = ECONNRESET;
     own.from_peer = input::reset;
-    own.error = ECONNRESET;
   }
   own.received += one.bytes;
   if (one.is_last) own.from_peer = input::ended;
   inside_.note_change();
 }
 
+/// A reset is not sent again, and neither is anything by a machine that has lost its memory.
 void connection::resume() {
   const clock::time_point now = clock::now();
   for (const int side : {0, 1}) {
     end& own = end_of(side);
-    if (own.under_way.empty() || own.under_way.front().arrival > now) continue;
+    if (own.under_way.empty() || own.under_way.front().arrival > now || is_held_back(side))
+      continue;
+    const bool is_sent_again = end_of(1 - side).home.alive();
+    std::erase_if(own.under_way, [&](const segment& each) {
+      return each.arrival <= now && (each.is_reset || !is_sent_again);
+    });
     const clock::time_point arrival =
         now + inside_.latency(*end_of(1 - side).home.at, *own.home.at);
     for (segment& each : own.under_way) each.arrival = std::max(each.arrival, arrival);

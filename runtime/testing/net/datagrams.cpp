@@ -33,7 +33,8 @@ std::int32_t datagrams::shutdown(int) {
 }
 
 short datagrams::readiness() const {
-  return static_cast<short>(POLLOUT | (received_.empty() ? 0 : POLLIN));
+  const int error = is_refused_ ? POLLERR : 0;
+  return static_cast<short>(POLLOUT | error | (received_.empty() && !is_refused_ ? 0 : POLLIN));
 }
 
 std::optional<std::int32_t> datagrams::attempt(operation& op) {
@@ -44,11 +45,13 @@ std::optional<std::int32_t> datagrams::attempt(operation& op) {
     case verb::readv:
     case verb::recv:
     case verb::recvmsg:
+      if (std::exchange(is_refused_, false)) return -ECONNREFUSED;
       return receive(op);
     case verb::write:
     case verb::writev:
     case verb::send:
     case verb::sendmsg:
+      if (std::exchange(is_refused_, false)) return -ECONNREFUSED;
       return send(op);
     default:
       return -EOPNOTSUPP;
@@ -56,6 +59,8 @@ std::optional<std::int32_t> datagrams::attempt(operation& op) {
 }
 
 std::int32_t datagrams::connect(const operation& op) {
+  peer_.reset();
+  if (op.address->sa_family == AF_UNSPEC) return 0;
   peer_ = place_of(op.address, op.length);
   return peer_.has_value() ? inside().bind_to_any(*this) : -EAFNOSUPPORT;
 }
@@ -100,8 +105,16 @@ void datagrams::send_copy(const place& target, const packet& one) {
   inside().schedule(arrival, [&from, to, target, one, &network = inside()] {
     if (!to->up || network.is_cut(from, *to)) return;
     auto* const receiver = static_cast<datagrams*>(network.datagrams_at(*to, target));
-    if (receiver != nullptr) receiver->arrive(one);
+    if (receiver != nullptr) return receiver->arrive(one);
+    auto* const sender = static_cast<datagrams*>(network.datagrams_at(from, one.sender));
+    if (sender != nullptr && !network.is_cut(*to, from)) sender->learn_refusal(target);
   });
+}
+
+/// Only a connected socket learns that nobody receives. Source: udp(7), ERRORS.
+void datagrams::learn_refusal(const place& target) {
+  is_refused_ = is_refused_ || peer_ == target;
+  inside().note_change();
 }
 
 /// A connected socket receives from its peer alone.

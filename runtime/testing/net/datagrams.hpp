@@ -35,9 +35,11 @@ class datagrams final : public simulated_socket {
   std::int32_t send(const operation& op);
   void send_copy(const place& target, const packet& one);
   void arrive(const packet& one);
+  void learn_refusal(const place& target);
 
   std::optional<place> peer_;
   std::deque<packet> received_;
+  bool is_refused_ = false;  // for the next call
 };
 
 }}}  // namespace motet::MOTET_ABI::testing

@@ -23,6 +23,7 @@ void finish(network& inside, connecting& attempt, std::int32_t result) {
 }
 
 void lose(network& inside, const std::shared_ptr<connecting>& attempt, bool is_down) {
+  if (attempt->is_abandoned) return;
   const int lost = ++attempt->lost;
   if (is_down && lost >= asks_for_neighbour) return finish(inside, *attempt, -EHOSTUNREACH);
   if (lost > most_repetitions) return finish(inside, *attempt, -ETIMEDOUT);
@@ -30,11 +31,19 @@ void lose(network& inside, const std::shared_ptr<connecting>& attempt, bool is_d
                   [&inside, attempt] { begin_handshake(inside, attempt); });
 }
 
-/// The server's answer arrives. A client that has given up rejects the connection.
-void answer(network& inside, connecting& attempt, const std::shared_ptr<connection>& made) {
-  if (attempt.is_abandoned || !attempt.home.alive()) return made->abort(0);
-  attempt.made = made;
-  finish(inside, attempt, 0);
+/// The server's answer arrives, unless it is lost. `made` is null if it refuses. A client that has
+/// given up rejects the connection.
+void answer(network& inside, const std::shared_ptr<connecting>& attempt, const machine& server,
+            const std::shared_ptr<connection>& made) {
+  machine& client = *attempt->home.at;
+  if (inside.is_cut(server, client) || !client.up) {
+    if (made != nullptr) made->vanish(0);
+    return lose(inside, attempt, false);
+  }
+  if (made == nullptr) return finish(inside, *attempt, -ECONNREFUSED);
+  if (attempt->is_abandoned || !attempt->home.alive()) return made->abort(0);
+  attempt->made = made;
+  finish(inside, *attempt, 0);
 }
 
 void arrive(network& inside, const std::shared_ptr<connecting>& attempt) {
@@ -47,14 +56,15 @@ void arrive(network& inside, const std::shared_ptr<connecting>& attempt) {
   auto* const listener = static_cast<stream_socket*>(inside.listener_at(*server, attempt->target));
   const clock::time_point later = clock::now() + inside.latency(*server, client);
   if (listener == nullptr || !listener->listens()) {
-    inside.schedule(later, [&inside, attempt] { finish(inside, *attempt, -ECONNREFUSED); });
+    inside.schedule(later, [&inside, attempt, server] { answer(inside, attempt, *server, {}); });
     return;
   }
   const auto made =
       connection::make(inside, attempt->home, attempt->name, listener->home(), attempt->target);
   if (!listener->admit(made)) return lose(inside, attempt, false);
   made->send_not_before(1, later);
-  inside.schedule(later, [&inside, attempt, made] { answer(inside, *attempt, made); });
+  inside.schedule(later,
+                  [&inside, attempt, server, made] { answer(inside, attempt, *server, made); });
 }
 
 }  // namespace

@@ -49,9 +49,7 @@ machine* network::machine_at(std::uint32_t address, machine& asking) noexcept {
 }
 
 void network::crash(machine& crashed, bool resets) {
-  for (const auto& [fd, each] : sockets_) {
-    if (each->home().at == &crashed && each->home().alive()) each->crash(resets);
-  }
+  for (simulated_socket* const each : sockets_of({&crashed, crashed.life})) each->crash(resets);
   crashed.up = false;
   std::erase_if(bound_, [&](const auto& entry) { return entry.first.address == crashed.address; });
   crashed.quiet_until = clock::now() + 1ms;
@@ -64,10 +62,31 @@ void network::cut(const machine& from, const machine& to) {
 
 void network::heal() {
   cut_.clear();
-  std::erase_if(connections_, [](const auto& each) { return each.expired(); });
+  resume();
+}
+
+void network::resume() {
   for (const auto& each : connections_) {
     if (const auto held = each.lock()) held->resume();
   }
+}
+
+void network::keep(const std::shared_ptr<connection>& made) {
+  if (connections_.size() >= enough_connections_) {
+    std::erase_if(connections_, [](const auto& each) { return each.expired(); });
+    enough_connections_ = 2 * connections_.size() + 64;
+  }
+  connections_.push_back(made);
+}
+
+std::vector<simulated_socket*> network::sockets_of(const residence& home) const {
+  std::vector<simulated_socket*> result;
+  for (const auto& [fd, each] : sockets_) {
+    if (each->home() == home) result.push_back(each.get());
+  }
+  std::sort(result.begin(), result.end(),
+            [](const auto* one, const auto* other) { return one->number() < other->number(); });
+  return result;
 }
 
 bool network::is_cut(const machine& from, const machine& to) const {
@@ -75,10 +94,9 @@ bool network::is_cut(const machine& from, const machine& to) const {
 }
 
 std::optional<call_site> network::left_open(const residence& home) const {
-  for (const auto& [fd, each] : sockets_) {
-    if (each->home() == home) return each->spawn_site();
-  }
-  return std::nullopt;
+  const std::vector<simulated_socket*> left = sockets_of(home);
+  if (left.empty()) return std::nullopt;
+  return left.front()->spawn_site();
 }
 
 /// In sixteen steps, of which the first is the shortest.
@@ -170,7 +188,7 @@ std::optional<std::int32_t> network::attempt(operation& op) {
   const auto found = sockets_.find(op.fd);
   if (found == sockets_.end()) return -EBADF;
   simulated_socket& socket = *found->second;
-  if (!socket.home().alive()) return -ENETDOWN;
+  if (!socket.home().alive()) return op.kind == verb::accept ? -EINVAL : -ENETDOWN;
   if (op.kind != verb::wait_fd) {
     const std::optional<std::int32_t> result = socket.attempt(op);
     const bool waits_not = (op.flags & MSG_DONTWAIT) != 0 && op.kind != verb::accept;

@@ -57,7 +57,9 @@ class network final : public detail::socket_calls {
   void schedule(clock::time_point due, std::function<void()> event);
   clock::time_point next_event() const noexcept;
   void pass_to(clock::time_point now);
-  void keep(const std::shared_ptr<connection>& made) { connections_.push_back(made); }
+  void keep(const std::shared_ptr<connection>& made);
+  /// What a partition or a machine that was down has held back goes on its way.
+  void resume();
   /// An operation that waits may be possible now.
   void note_change() noexcept { is_changed_ = true; }
 
@@ -85,10 +87,12 @@ class network final : public detail::socket_calls {
   int getsockname(int fd, sockaddr* address, socklen_t* length) noexcept override;
   int getpeername(int fd, sockaddr* address, socklen_t* length) noexcept override;
   int shutdown(int fd, int direction) noexcept override;
+  void hand_over(int fd) noexcept override { handed_over_ = fd; }
   bool has_input(int fd) noexcept override;
   std::optional<std::string> address_of(std::string_view host) override;
 
   network_rules rules;
+  std::function<void(std::string)> on_failure;  // of the simulation itself
 
  private:
   using link = std::pair<std::uint32_t, std::uint32_t>;  // from, to
@@ -103,6 +107,7 @@ class network final : public detail::socket_calls {
   std::int32_t bind_name(simulated_socket& socket, place name);
   bool is_quiet(int fd) const;
   std::optional<std::int32_t> attempt(operation& op);
+  std::vector<simulated_socket*> sockets_of(const residence& home) const;
   simulated_socket* bound_at(int kind, const machine& at, const place& name) const noexcept;
 
   decisions& choices_;
@@ -111,6 +116,9 @@ class network final : public detail::socket_calls {
   std::map<binding, simulated_socket*> bound_;
   std::multimap<clock::time_point, std::function<void()>> events_;
   std::vector<std::weak_ptr<connection>> connections_;
+  std::size_t enough_connections_ = 64;  // until those that are gone are dropped
+  std::uint64_t sockets_made_ = 0;
+  int handed_over_ = -1;  // the descriptor of which forget() does not mean the end
   std::set<link> cut_;
   std::vector<operation*> waits_;  // in the order of their submission
   bool is_changed_ = false;

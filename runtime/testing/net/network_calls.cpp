@@ -5,6 +5,9 @@
 #include <sys/socket.h>
 
 #include <cerrno>
+#include <cstdint>
+#include <cstring>
+#include <utility>
 
 #include "core/thread_state.hpp"
 #include "testing/net/datagrams.hpp"
@@ -14,6 +17,12 @@
 namespace motet { inline namespace MOTET_ABI { namespace testing {
 
 namespace {
+
+constexpr int ports = 32'768;  // those that connect() may choose are the upper half
+
+void advance_port(machine& at) noexcept {
+  at.next_port = at.next_port == UINT16_MAX ? ports : static_cast<std::uint16_t>(at.next_port + 1);
+}
 
 /// Returns: -1 with errno set for minus an errno value; else `result`.
 int as_call(std::int32_t result) noexcept {
@@ -36,13 +45,21 @@ std::int32_t network::open(const residence& home,
   if (!home.alive()) return -ENETDOWN;
   if (home.at->descriptors >= rules.descriptors) return -EMFILE;
   const int number = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-  if (number < 0) return -errno;
-  sockets_.emplace(number, make());
+  if (number < 0) {
+    on_failure(std::string("a simulated socket needs a descriptor of the process: ") +
+               std::strerror(errno));
+    return -EMFILE;
+  }
+  forget(number);  // a descriptor that was closed without a word
+  auto made = make();
+  made->set_number(++sockets_made_);
+  sockets_.emplace(number, std::move(made));
   ++home.at->descriptors;
   return number;
 }
 
 void network::forget(int fd) {
+  if (std::exchange(handed_over_, -1) == fd) return;
   const auto found = sockets_.find(fd);
   if (found == sockets_.end()) return;
   simulated_socket& socket = *found->second;
@@ -83,8 +100,9 @@ std::int32_t network::bind_name(simulated_socket& socket, place name) {
     const auto is_used = [&](std::uint16_t port) {
       return bound_.contains({socket.kind(), at.address, port});
     };
-    do name.port = at.next_port++;
-    while (name.port == 0 || is_used(name.port));
+    for (int tries = ports; tries > 0 && is_used(at.next_port); --tries) advance_port(at);
+    name.port = at.next_port;
+    advance_port(at);
   }
   const bool is_new = bound_.try_emplace({socket.kind(), at.address, name.port}, &socket).second;
   if (!is_new) return -EADDRINUSE;
@@ -108,7 +126,8 @@ simulated_socket* network::datagrams_at(const machine& at, const place& name) co
 }
 
 int network::listen(int fd, int backlog) noexcept {
-  return as_call(sockets_.at(fd)->listen(backlog));
+  simulated_socket& socket = *sockets_.at(fd);
+  return as_call(socket.home().alive() ? socket.listen(backlog) : -ENETDOWN);
 }
 
 int network::connect_datagrams(int fd, const sockaddr* peer, socklen_t length) noexcept {
@@ -147,7 +166,8 @@ int network::getpeername(int fd, sockaddr* address, socklen_t* length) noexcept 
 }
 
 int network::shutdown(int fd, int direction) noexcept {
-  return as_call(sockets_.at(fd)->shutdown(direction));
+  simulated_socket& socket = *sockets_.at(fd);
+  return as_call(socket.home().alive() ? socket.shutdown(direction) : -ENETDOWN);
 }
 
 bool network::has_input(int fd) noexcept {

@@ -35,13 +35,18 @@ void write_name(const place& name, sockaddr* address, socklen_t* length) noexcep
 
 namespace {
 
+bool has_vectors(verb kind) noexcept {
+  return kind == verb::readv || kind == verb::writev || kind == verb::preadv ||
+         kind == verb::pwritev;
+}
+
 /// The buffers of an operation that reads or writes.
 class buffers {
  public:
   explicit buffers(const operation& op) noexcept : single_{op.buffer, op.length} {
     if (op.kind == verb::recvmsg || op.kind == verb::sendmsg) {
       all_ = {op.message->msg_iov, op.message->msg_iovlen};
-    } else if (op.kind == verb::readv || op.kind == verb::writev) {
+    } else if (has_vectors(op.kind)) {
       all_ = {op.vectors, op.length};
     } else {
       all_ = {&single_, 1};

@@ -48,12 +48,16 @@ class simulated_socket {
   call_site spawn_site() const noexcept { return spawn_site_; }
   const place& name() const noexcept { return name_; }
   void set_name(const place& name) noexcept { name_ = name; }
+  /// Sockets have numbers of their own, because descriptors depend on the rest of the process.
+  std::uint64_t number() const noexcept { return number_; }
+  void set_number(std::uint64_t number) noexcept { number_ = number; }
 
  private:
   network& inside_;
   const residence home_;
   const call_site spawn_site_;  // of the fiber that made it
   place name_;                  // port 0: it is not bound
+  std::uint64_t number_ = 0;
 };
 
 /// The address of a socket call, which must be of IPv4.

@@ -38,8 +38,13 @@ std::int32_t stream_socket::listen(int backlog) {
 }
 
 std::int32_t stream_socket::shutdown(int direction) {
-  if (connection_ == nullptr) return -ENOTCONN;
-  connection_->shutdown(side_, direction);
+  if (connection_ != nullptr) {
+    connection_->shutdown(side_, direction);
+    return 0;
+  }
+  if (!listens()) return -ENOTCONN;
+  stop_listening(true);
+  inside().note_change();
   return 0;
 }
 
@@ -119,33 +124,44 @@ std::optional<std::int32_t> stream_socket::accept(const operation& op) {
 
 /// A connect() that was cancelled is undone.
 void stream_socket::leave(const operation& op) {
-  if (op.kind == verb::connect) abandon_attempt();
+  if (op.kind == verb::connect) abandon_attempt(true);
 }
 
-void stream_socket::abandon_attempt() noexcept {
+namespace {
+
+void drop(connection& dropped, int side, bool resets) {
+  if (resets) {
+    dropped.abort(side);
+  } else {
+    dropped.vanish(side);
+  }
+}
+
+}  // namespace
+
+void stream_socket::abandon_attempt(bool resets) {
   if (attempt_ == nullptr) return;
   attempt_->is_abandoned = true;
-  if (attempt_->made != nullptr) attempt_->made->abort(0);
+  if (attempt_->made != nullptr) drop(*attempt_->made, 0, resets);
   attempt_ = nullptr;
 }
 
 void stream_socket::close() {
-  abandon_attempt();
-  for (const auto& each : pending_) each->abort(1);
+  abandon_attempt(true);
+  stop_listening(true);
   if (connection_ != nullptr) connection_->close(side_);
 }
 
 void stream_socket::crash(bool resets) {
-  abandon_attempt();
-  if (connection_ != nullptr) pending_.push_back(connection_);
-  for (const auto& each : pending_) {
-    const int side = each == connection_ ? side_ : 1;
-    if (resets) {
-      each->abort(side);
-    } else {
-      each->vanish(side);
-    }
-  }
+  abandon_attempt(resets);
+  stop_listening(resets);
+  if (connection_ != nullptr) drop(*connection_, side_, resets);
+}
+
+void stream_socket::stop_listening(bool resets) {
+  for (const auto& each : pending_) drop(*each, 1, resets);
+  pending_.clear();
+  backlog_ = 0;
 }
 
 }}}  // namespace motet::MOTET_ABI::testing

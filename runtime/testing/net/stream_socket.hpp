@@ -46,7 +46,8 @@ class stream_socket final : public simulated_socket {
  private:
   std::optional<std::int32_t> connect(const operation& op);
   std::optional<std::int32_t> accept(const operation& op);
-  void abandon_attempt() noexcept;
+  void abandon_attempt(bool resets);
+  void stop_listening(bool resets);
 
   int backlog_ = 0;                                  // 0: it does not listen
   std::deque<std::shared_ptr<connection>> pending_;  // to be accepted

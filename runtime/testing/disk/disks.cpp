@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: MIT
+// See testing/disk/disks.hpp: which operations are simulated, where, and when they end.
+#include "testing/disk/disks.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdlib>
+#include <filesystem>
+#include <stdexcept>
+#include <system_error>
+#include <utility>
+
+#include "testing/net/network.hpp"
+
+namespace motet { inline namespace MOTET_ABI { namespace testing {
+
+namespace {
+
+bool begins_with_path(verb kind) noexcept {
+  switch (kind) {
+    case verb::openat:
+    case verb::statx:
+    case verb::renameat:
+    case verb::unlinkat:
+    case verb::mkdirat:
+      return true;
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
+disks::~disks() {
+  std::error_code ignored;
+  if (!place_.empty()) std::filesystem::remove_all(place_, ignored);
+}
+
+bool disks::has(const operation& op) const {
+  if (op.kind == verb::wait_fd) return false;
+  return open_.contains(op.fd) || (begins_with_path(op.kind) && present_residence().at != nullptr);
+}
+
+volume& disks::volume_of(const machine& at) {
+  std::unique_ptr<volume>& found = volumes_[&at];
+  if (found != nullptr) return *found;
+  if (place_.empty()) {
+    const char* const directory = std::getenv("TMPDIR");
+    place_ = std::string(directory != nullptr ? directory : "/tmp") + "/motet-world-XXXXXX";
+    if (::mkdtemp(place_.data()) == nullptr)
+      throw std::system_error(errno, std::system_category(), "mkdtemp of " + place_);
+  }
+  found = std::make_unique<volume>(place_ + "/" + text_of(at));
+  return *found;
+}
+
+/// A directory may have been renamed since it was opened.
+std::string disks::path_of(volume& on, int directory, const char* path) const {
+  std::string base = "/";
+  if (directory != AT_FDCWD && path[0] != '/') {
+    std::array<char, 4'096> real{};
+    const std::string link = "/proc/self/fd/" + std::to_string(directory);
+    const ssize_t size = ::readlink(link.c_str(), real.data(), real.size());
+    const std::string target(real.data(), size > 0 ? static_cast<std::size_t>(size) : 0);
+    if (target.starts_with(on.root())) base = target.substr(on.root().size()) + "/";
+  }
+  std::string result = std::filesystem::path(base + path).lexically_normal().string();
+  if (!result.starts_with('/')) result.insert(0, "/");
+  while (result.size() > 1 && result.ends_with('/')) result.pop_back();
+  return result;
+}
+
+bool disks::submit(operation& op) {
+  const auto found = open_.find(op.fd);
+  const bool is_known = found != open_.end() && op.fd != AT_FDCWD;
+  const residence home = is_known ? found->second.home : present_residence();
+  if (!home.alive()) {
+    op.result = -EIO;
+    return true;
+  }
+  if (op.kind == verb::fsync) {
+    const clock::duration step = rules.longest_sync / 16;
+    const clock::time_point due = clock::now() + step * choices_.decide(choice::latency, 16);
+    syncs_.push_back({&op, due});
+    net_.schedule(due, [] {});
+    return false;
+  }
+  op.result = perform(op, volume_of(*home.at), home);
+  return true;
+}
+
+void disks::cancel(operation& op, completions& ended) {
+  const auto found = std::find_if(syncs_.begin(), syncs_.end(),
+                                  [&](const waiting_sync& each) { return each.op == &op; });
+  if (op.cancelling || found == syncs_.end()) return;
+  syncs_.erase(found);
+  op.cancelling = true;
+  op.result = -ECANCELED;
+  ended.push(op);
+}
+
+void disks::complete(completions& ended) {
+  const clock::time_point now = clock::now();
+  for (std::size_t i = 0; i < syncs_.size();) {
+    if (syncs_[i].due > now) {
+      ++i;
+      continue;
+    }
+    operation& op = *syncs_[i].op;
+    syncs_.erase(syncs_.begin() + static_cast<std::ptrdiff_t>(i));
+    op.result = synchronise(op);
+    ended.push(op);
+  }
+}
+
+void disks::forget(int fd) {
+  const auto found = open_.find(fd);
+  if (found == open_.end()) return;
+  --found->second.home.at->descriptors;
+  open_.erase(found);
+}
+
+void disks::fail(const machine& failed) {
+  const auto found = volumes_.find(&failed);
+  if (found != volumes_.end()) found->second->fail(choices_);
+}
+
+std::optional<call_site> disks::left_open(const residence& home) const {
+  for (const auto& [fd, each] : open_) {
+    if (each.home == home) return each.spawn_site;
+  }
+  return std::nullopt;
+}
+
+}}}  // namespace motet::MOTET_ABI::testing

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: MIT
+// The disks of a simulated world: the file operations of its hosts.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <motet/base/call_site.hpp>
+#include <motet/base/clock.hpp>
+#include <motet/runtime/backend.hpp>
+#include <motet/testing.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "testing/decisions.hpp"
+#include "testing/disk/volume.hpp"
+#include "testing/net/machine.hpp"
+
+namespace motet { inline namespace MOTET_ABI { namespace testing {
+
+class network;
+
+class disks {
+ public:
+  disks(decisions& choices, network& net) : choices_(choices), net_(net) {}
+  disks(const disks&) = delete;
+  disks& operator=(const disks&) = delete;
+  ~disks();
+
+  /// Whether the running fiber's host does this on its disk.
+  bool has(const operation& op) const;
+  /// As a backend's.
+  bool submit(operation& op);
+  void cancel(operation& op, completions& ended);
+  void complete(completions& ended);
+  void forget(int fd);
+
+  /// The power fails: what is not safe may be lost.
+  void fail(const machine& failed);
+  /// Returns: who opened a file that is still open; nothing if none of that life is.
+  std::optional<call_site> left_open(const residence& home) const;
+
+  disk_rules rules;
+
+ private:
+  struct open_file {
+    residence home;
+    call_site spawn_site;   // of the fiber that opened it
+    volume::file contents;  // null: a directory
+    bool appends = false;
+  };
+  struct waiting_sync {
+    operation* op = nullptr;
+    clock::time_point due{};
+  };
+
+  volume& volume_of(const machine& at);
+  std::string path_of(volume& on, int directory, const char* path) const;
+  std::int32_t perform(operation& op, volume& on, const residence& home);
+  std::int32_t perform_on_path(operation& op, volume& on);
+  std::int32_t open(const operation& op, volume& on, const residence& home);
+  std::int32_t read(operation& op, const open_file& source);
+  std::int32_t write(operation& op, volume& on, const open_file& target);
+  std::int32_t allocate(const operation& op, volume& on, const open_file& target);
+  std::int32_t truncate(const operation& op, const open_file& target);
+  std::int32_t synchronise(const operation& op);
+  std::uint64_t room(volume& on) const;
+
+  decisions& choices_;
+  network& net_;
+  std::string place_;  // of all volumes; empty: there are none
+  std::map<const machine*, std::unique_ptr<volume>> volumes_;
+  std::map<int, open_file> open_;
+  std::vector<waiting_sync> syncs_;
+};
+
+}}}  // namespace motet::MOTET_ABI::testing

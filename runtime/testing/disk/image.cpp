@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: MIT
+// See testing/disk/image.hpp.
+#include "testing/disk/image.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "testing/decisions.hpp"
+
+namespace motet { inline namespace MOTET_ABI { namespace testing {
+
+namespace {
+
+constexpr std::uint64_t sector = 512;
+
+enum class fate : std::uint32_t { kept, lost, torn };
+constexpr std::uint32_t fates = 3;
+
+/// Of a write that was torn, the first sectors are kept.
+change first_sectors(change one, decisions& choices) {
+  const std::uint64_t first = one.offset / sector;
+  const std::uint64_t last = (one.offset + one.bytes.size() - 1) / sector;
+  const std::uint64_t kept =
+      choices.decide(choice::disk, static_cast<std::uint32_t>(last - first + 1));
+  const std::uint64_t end = (first + kept) * sector;
+  one.bytes.resize(end > one.offset ? end - one.offset : 0);
+  return one;
+}
+
+}  // namespace
+
+void image::add(change one) {
+  size_ = one.sets_size ? one.offset : std::max(size_, one.offset + one.bytes.size());
+  pending_.push_back(std::move(one));
+}
+
+void image::apply(const change& one) {
+  if (one.sets_size) return safe_.resize(one.offset);
+  if (one.bytes.empty()) return;
+  safe_.resize(std::max<std::size_t>(safe_.size(), one.offset + one.bytes.size()));
+  safe_.replace(one.offset, one.bytes.size(), one.bytes);
+}
+
+void image::synchronise() {
+  for (const change& each : pending_) apply(each);
+  pending_.clear();
+}
+
+void image::lose(decisions& choices) {
+  miss(choices);
+  size_ = safe_.size();
+}
+
+void image::miss(decisions& choices) {
+  for (change& each : std::exchange(pending_, {})) {
+    const auto what = static_cast<fate>(choices.decide(choice::disk, fates));
+    if (what == fate::kept) apply(each);
+    if (what == fate::torn && !each.bytes.empty()) apply(first_sectors(std::move(each), choices));
+  }
+}
+
+}}}  // namespace motet::MOTET_ABI::testing

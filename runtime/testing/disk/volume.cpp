@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: MIT
+// See testing/disk/volume.hpp.
+#include "testing/disk/volume.hpp"
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <system_error>
+#include <utility>
+
+#include "testing/decisions.hpp"
+
+namespace motet { inline namespace MOTET_ABI { namespace testing {
+
+namespace {
+
+bool is_within(const std::string& path, const std::string& directory) {
+  return path.size() > directory.size() && path.starts_with(directory) &&
+         path[directory.size()] == '/';
+}
+
+/// A directory's contents move with it.
+void move_names(volume::names& all, const std::string& from, const std::string& to) {
+  volume::names moved;
+  for (auto each = all.begin(); each != all.end();) {
+    if (each->first != from && !is_within(each->first, from)) {
+      ++each;
+      continue;
+    }
+    moved[to + each->first.substr(from.size())] = each->second;
+    each = all.erase(each);
+  }
+  for (auto& [path, file] : moved) all[path] = std::move(file);
+}
+
+}  // namespace
+
+std::string directory_of(const std::string& path) {
+  const std::size_t slash = path.rfind('/');
+  return slash == 0 || slash == std::string::npos ? "/" : path.substr(0, slash);
+}
+
+volume::volume(std::string root) : root_(std::move(root)) {
+  std::filesystem::create_directories(root_);
+}
+
+volume::~volume() {
+  std::error_code ignored;
+  std::filesystem::remove_all(root_, ignored);
+}
+
+volume::file volume::file_at(const std::string& path) const {
+  const auto found = present_.find(path);
+  return found != present_.end() ? found->second : nullptr;
+}
+
+std::uint64_t volume::size() const noexcept {
+  std::uint64_t total = 0;
+  for (const auto& [path, contents] : present_) total += contents != nullptr ? contents->size() : 0;
+  return total;
+}
+
+void volume::take(step one) {
+  one.done(present_);
+  pending_.push_back(std::move(one));
+}
+
+volume::file volume::created(const std::string& path) {
+  auto made = std::make_shared<image>();
+  take({directory_of(path), {}, [path, made](names& all) { all[path] = made; }});
+  return made;
+}
+
+void volume::made_directory(const std::string& path) {
+  take({directory_of(path), {}, [path](names& all) { all[path] = nullptr; }});
+}
+
+void volume::removed(const std::string& path) {
+  take({directory_of(path), {}, [path](names& all) { all.erase(path); }});
+}
+
+void volume::renamed(const std::string& from, const std::string& to, bool exchanged) {
+  take({directory_of(from), directory_of(to), [from, to, exchanged](names& all) {
+          const std::string aside = from + "\n";
+          if (exchanged) move_names(all, to, aside);
+          move_names(all, from, to);
+          if (exchanged) move_names(all, aside, from);
+        }});
+}
+
+void volume::synchronise(const std::string& directory) {
+  const auto last = std::find_if(pending_.rbegin(), pending_.rend(), [&](const step& each) {
+    return each.directory == directory || each.other == directory;
+  });
+  for (auto each = pending_.begin(); each != last.base(); ++each) each->done(safe_);
+  pending_.erase(pending_.begin(), last.base());
+}
+
+/// The journal is cut somewhere; then each file has its own losses. A file that has lost its name
+/// is gone.
+void volume::fail(decisions& choices) {
+  const std::size_t kept =
+      pending_.size() -
+      choices.decide(choice::disk, static_cast<std::uint32_t>(pending_.size() + 1));
+  for (std::size_t i = 0; i < kept; ++i) pending_[i].done(safe_);
+  pending_.clear();
+  for (const auto& [path, contents] : safe_) {
+    if (contents != nullptr) contents->lose(choices);
+  }
+  present_ = safe_;
+  write_down();
+}
+
+void volume::write_down() const {
+  std::filesystem::remove_all(root_);
+  std::filesystem::create_directories(root_);
+  for (const auto& [path, contents] : present_) {
+    if (contents == nullptr) {
+      std::filesystem::create_directories(root_ + path);
+      continue;
+    }
+    std::ofstream target(root_ + path, std::ios::binary);
+    const std::string& bytes = contents->safe();
+    target.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  }
+}
+
+}}}  // namespace motet::MOTET_ABI::testing
