@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <cstdint>
+#include <filesystem>
 #include <motet/motet.hpp>
 #include <stdexcept>
 #include <string>
@@ -17,7 +18,9 @@ class append_log {
  public:
   /// `syncs`: what has been waited for survives a power cut, else only the end of this program.
   append_log(std::string_view path, bool syncs)
-      : file_(motet::file::open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0640)), syncs_(syncs) {}
+      : file_(motet::file::open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0640)), syncs_(syncs) {
+    if (syncs) sync_name(path);
+  }
 
   motet::file& file() { return file_; }
   /// What is behind `size` bytes was cut off in the middle, and goes.
@@ -49,6 +52,14 @@ class append_log {
   }
 
  private:
+  /// The name of a new file is in its directory, which has to be on the disk as well.
+  static void sync_name(std::string_view path) {
+    const std::string directory = std::filesystem::absolute(path).parent_path();
+    const motet::fd parent(
+        motet::io::openat(AT_FDCWD, directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    motet::io::fsync(parent.get());
+  }
+
   motet::file file_;
   const bool syncs_;
   std::string buffer_;

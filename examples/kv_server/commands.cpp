@@ -200,3 +200,8 @@ void carry_out_again(const words& logged) {
   carry_out(logged, ignored);
   log_is_read = false;
 }
+
+void forget_all() {
+  entries.clear();
+  log_of_ended.clear();
+}

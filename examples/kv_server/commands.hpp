@@ -19,5 +19,8 @@ struct command_error : std::runtime_error {
 /// Throws: command_error.
 std::string carry_out(const words& command, std::string& output);
 
+/// No key has a value any more.
+void forget_all();
+
 /// The same for a command from the log.
 void carry_out_again(const words& logged);

@@ -13,8 +13,10 @@
 #include <motet/base/call_site.hpp>
 #include <motet/base/clock.hpp>
 #include <motet/detail/base/abi.hpp>
+#include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 namespace motet { inline namespace MOTET_ABI { namespace testing {
 
@@ -206,6 +208,39 @@ int explore(std::size_t seeds, const std::function<void(world&)>& function, plan
 /// Throws: as run().
 void fuzz(std::span<const std::byte> bytes, const std::function<void(world&)>& function,
           const plan& how = {});
+
+/// What the clients of a key-value store have asked for and been told, in the order of these calls.
+/// Keys and values are texts. Used on one thread.
+class history {
+ public:
+  history();
+  history(history&&) noexcept;
+  history& operator=(history&&) noexcept;
+  ~history();
+
+  /// A client asks: for the value of a key, or to set it; no value removes the key.
+  /// Returns: the number of this operation.
+  /// Not a switchpoint.
+  std::size_t begin_read(std::string key);
+  std::size_t begin_write(std::string key, std::optional<std::string> value);
+  /// The client is told. Of an operation of which it is told nothing, the effect may come at any
+  /// time, or never.
+  /// Not a switchpoint.
+  /// Throws: std::invalid_argument if no operation of that kind with this number is under way.
+  void end_read(std::size_t number, std::optional<std::string> value);
+  void end_write(std::size_t number);
+  /// Whether the operations can be put into an order that agrees with all answers, and in which
+  /// one that ended before another began comes first. At first no key has a value.
+  /// Returns: the operations of a key for which there is no such order, one per line; or nothing.
+  /// Not a switchpoint.
+  /// Source: Herlihy and Wing, Linearizability, 1990; Lowe, Testing for linearizability, 2017.
+  std::optional<std::string> violation() const;
+
+ private:
+  struct request;
+  std::vector<request> requests_;
+  std::size_t now_ = 0;
+};
 
 /// Whether an unlikely but possible event is to happen here, in code under test: in a quarter of
 /// all simulations for each `site`, and there in a quarter of the calls; elsewhere never.
