@@ -18,7 +18,7 @@
 #include <system_error>
 
 #include "core/thread_state.hpp"
-#include "io/net/socket_calls.hpp"
+#include "platform/simulated_system.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace dns {
 
@@ -116,7 +116,7 @@ endpoints resolve(std::string_view host, std::string_view service) {
   if (detail::thread_state* thread = detail::self()) thread->deliver();
   const lookup numbers(name, port, AI_NUMERICHOST | AI_NUMERICSERV);
   if (numbers.succeeded()) return numbers.endpoints_for(name);
-  if (detail::socket_calls* const simulated = detail::socket_calls::simulated()) {
+  if (detail::simulated_system* const simulated = detail::simulated_system::present()) {
     const std::optional<std::string> address = simulated->address_of(name);
     if (!address.has_value()) refuse(EAI_NONAME, 0, name);
     return lookup(*address, port, AI_NUMERICHOST).endpoints_for(name);

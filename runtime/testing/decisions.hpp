@@ -22,6 +22,8 @@ enum class choice : char {
   latency = 'l',   // of a packet, in steps
   transfer = 's',  // how many bytes of those that are possible
   fault = 'x',     // of the network: the highest numbers
+  offload = 'o',   // how long an offloaded call waits for a thread
+  change = 'e',    // when and how order::pct changes priorities
   disk = 'd',      // what a power failure leaves
   crash = 'c'      // whether the peers of a host that crashes are told
 };

@@ -2,7 +2,9 @@
 // See testing/order_of_world.hpp.
 #include "testing/order_of_world.hpp"
 
+#include <algorithm>
 #include <exception>
+#include <limits>
 #include <utility>
 
 #include "base/saved_errno.hpp"
@@ -12,11 +14,23 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 using testing::choice;
 using testing::text_of;
 
+/// The steps at which priorities change are spread over short and long programs alike.
+order_of_world::order_of_world(testing::simulation& inside, thread_state& home)
+    : inside_(inside), home_(home) {
+  constexpr std::uint32_t magnitudes = 14;
+  if (inside.settings().how != testing::order::pct) return;
+  for (unsigned i = 1; i < inside.settings().depth; ++i) {
+    const std::uint32_t magnitude = 1U << inside.choices.decide(choice::change, magnitudes);
+    changes_.push_back(magnitude + inside.choices.decide(choice::change, magnitude));
+  }
+}
+
 /// A switch is a step, also if the next fiber is not known yet.
 void order_of_world::note_switch(const control_block& previous, const control_block*) noexcept {
   snoozes_ = previous.state.load(std::memory_order_relaxed) == fiber_state::runnable;
   inside_.step();
   if (!inside_.failed() && !inside_.invariants.empty()) check_invariants();
+  change_priorities(previous);
   choose_next();
   inside_.report_difference(previous.site);
 }
@@ -92,12 +106,48 @@ void order_of_world::shuffle_woken() {
 /// The others keep their order, one after another in a circle.
 void order_of_world::choose_next() {
   run_queue<control_block>& queue = home_.queue_;
-  if (inside_.settings().how != testing::order::any || queue.size() < 2) return;
-  std::uint32_t places =
-      inside_.choices.decide(choice::next, static_cast<std::uint32_t>(queue.size()));
+  if (inside_.settings().how == testing::order::open || queue.size() < 2) return;
+  std::size_t places =
+      inside_.settings().how == testing::order::pct
+          ? highest_priority()
+          : inside_.choices.decide(choice::next, static_cast<std::uint32_t>(queue.size()));
   for (; places > 0; --places) queue.push_back(queue.pop_front());
   // In a ring a fiber that snoozes must not be the first.
   if (queue.in_ring() && queue.front() == &home_.running()) queue.push_back(queue.pop_front());
+}
+
+/// Returns: the place of that fiber in the queue, the first one if there are several.
+std::size_t order_of_world::highest_priority() {
+  run_queue<control_block>& queue = home_.queue_;
+  std::size_t best = 0;
+  std::int64_t highest = std::numeric_limits<std::int64_t>::min();
+  for (std::size_t i = 0, size = queue.size(); i < size; ++i) {
+    control_block& fiber = queue.pop_front();
+    const std::int64_t priority = priority_of(fiber);
+    if (priority > highest) best = i;
+    highest = std::max(highest, priority);
+    queue.push_back(fiber);
+  }
+  return best;
+}
+
+std::int64_t order_of_world::priority_of(const control_block& fiber) {
+  constexpr std::uint32_t priorities = 1'000;
+  const auto [found, is_new] = priorities_.try_emplace(fiber.id, 0);
+  if (is_new) found->second = inside_.choices.decide(choice::next, priorities);
+  return found->second;
+}
+
+/// Source: Burckhardt, Kothari, Musuvathi, Nagarakatte, A Randomized Scheduler with Probabilistic
+/// Guarantees of Finding Bugs, 2010.
+/// A fiber that snoozes lets all others run, or a loop that waits for one of them would not end.
+void order_of_world::change_priorities(const control_block& running) {
+  if (snoozes_ && inside_.settings().how == testing::order::pct)
+    priorities_[running.id] = --lowest_;
+  const auto due = std::find(changes_.begin(), changes_.end(), inside_.steps());
+  if (due == changes_.end()) return;
+  changes_.erase(due);
+  priorities_[running.id] = --lowest_;
 }
 
 std::optional<std::size_t> order_of_world::choose_branch(std::size_t count) noexcept {

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <map>
 #include <optional>
 #include <vector>
 
@@ -14,8 +16,7 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 class order_of_world final : public event_recorder {
  public:
-  order_of_world(testing::simulation& inside, thread_state& home) noexcept
-      : inside_(inside), home_(home) {}
+  order_of_world(testing::simulation& inside, thread_state& home);
 
   void abandon() noexcept override {}
   void begin(const control_block&) noexcept override {}
@@ -35,14 +36,20 @@ class order_of_world final : public event_recorder {
   void check_invariants();
   void shuffle_woken();
   void choose_next();
+  std::size_t highest_priority();
+  std::int64_t priority_of(const control_block& fiber);
+  void change_priorities(const control_block& running);
 
   testing::simulation& inside_;
   thread_state& home_;
   bool in_poll_ = false;
-  bool snoozes_ = false;              // the fiber that switches
-  std::size_t instant_ = 0;           // of the wake-ups that follow, counted in this poll
-  clock::duration late_{-1};          // of the timers of that instant
-  std::vector<std::size_t> woken_;    // the instant of each fiber that this poll has woken
+  bool snoozes_ = false;            // the fiber that switches
+  std::size_t instant_ = 0;         // of the wake-ups that follow, counted in this poll
+  clock::duration late_{-1};        // of the timers of that instant
+  std::vector<std::size_t> woken_;  // the instant of each fiber that this poll has woken
+  std::map<std::uint64_t, std::int64_t> priorities_;  // of order::pct, by the fiber's number
+  std::vector<std::size_t> changes_;                  // steps; those to come
+  std::int64_t lowest_ = 0;
   std::vector<control_block*> room_;  // for the queue, while it is put into order
 };
 

@@ -73,6 +73,7 @@ class simulation {
   [[noreturn]] void give_up() const;
   /// At a switch.
   void step();
+  std::size_t steps() const noexcept { return steps_; }
   /// Fails if a decision of the fiber that was spun at `site` differs from the log's.
   void report_difference(call_site site);
   /// As testing::buggify().

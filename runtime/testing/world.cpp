@@ -115,6 +115,7 @@ outcome run_by(const plan& how, decisions source, const std::function<void(world
   if (motet::version() != own_version)
     throw std::logic_error("motet-testing " + own_version + " needs that version of motet, not " +
                            motet::version());
+  if (how.depth == 0) throw std::invalid_argument("testing::run() needs a depth of at least 1");
   simulation inside(how, std::move(source));
   clock::duration span{};
   options settings;

@@ -13,6 +13,7 @@
 #include <new>
 #include <string>
 #include <system_error>
+#include <thread>
 
 #include "base/remote_work.hpp"
 #include "core/hooks.hpp"
@@ -20,6 +21,7 @@
 #include "core/thread_state.hpp"
 #include "platform/offload/blocking_pool.hpp"
 #include "platform/signal_mask.hpp"
+#include "platform/simulated_system.hpp"
 #include "threads/await_thread.hpp"
 #include "unhandled/notice.hpp"
 
@@ -108,6 +110,23 @@ void throw_from_job(std::exception_ptr error) {
   std::rethrow_exception(as_seen_by_others(std::move(error), "an offloaded job"));
 }
 
+namespace {
+
+/// In a simulation a call begins when that says so, and all else stands still until it has ended.
+template <typename Call>
+bool performed_in_simulation(Call call) {
+  simulated_system* const system = simulated_system::present();
+  if (system == nullptr) return false;
+  system->await_offload_thread();
+  std::thread([&] {
+    call();
+    end_runtime_of_job();
+  }).join();
+  return true;
+}
+
+}  // namespace
+
 void lent_call::await_end() {
   thread_state* thread = self();
   if (thread == nullptr) {
@@ -116,6 +135,7 @@ void lent_call::await_end() {
   }
   thread->deliver();
   thread->check_may_wait();
+  if (performed_in_simulation([this] { call(); })) return;
   remote_wait end("end of an offloaded job");
   caller_ = &end;
   ::pthread_sigmask(SIG_SETMASK, nullptr, &signals_);
@@ -149,6 +169,7 @@ void owned_call::await_end(owned<owned_call>& call) {
     return;
   }
   thread->deliver();
+  if (performed_in_simulation([&] { lent.call(); })) return;
   remote_wait end("end of an offloaded job");
   lent.caller_ = &end;
   ::pthread_sigmask(SIG_SETMASK, nullptr, &lent.signals_);

@@ -127,7 +127,7 @@ void store_under_crashes(world& in, bool syncs, int& questions) {
 
 }  // namespace
 
-TEST_CASE("kv_server: what it has answered survives crashes and power failures") {
+TEST_CASE("testing::history: what the example kv_server has answered survives crashes and power failures") {
   int questions = 0;
   const std::size_t seeds = ::testing::scaled(100'000, ::testing::under_tsan ? 50 : 300);
   for (std::uint64_t seed = 0; seed < seeds; ++seed) {
@@ -139,7 +139,7 @@ TEST_CASE("kv_server: what it has answered survives crashes and power failures")
   CHECK(questions > static_cast<int>(seeds) * 5);
 }
 
-TEST_CASE("kv_server: without fsync it loses answers, which few seeds show") {
+TEST_CASE("testing::history: without fsync kv_server loses answers, which few seeds show") {
   int questions = 0;
   std::uint64_t seed = 0;
   outcome result;

@@ -253,10 +253,10 @@ void empty_answer(world&, bool correct) {
 using program = void (*)(world&, bool);
 
 /// Returns: the number of seeds until one fails with that text, and no other before.
-std::optional<std::size_t> seeds_until(program one, bool correct, const std::string& failure,
-                                       std::size_t seeds) {
+std::optional<std::size_t> seeds_until(program one, order chosen, bool correct,
+                                       const std::string& failure, std::size_t seeds) {
   plan how;
-  how.how = order::any;
+  how.how = chosen;
   how.horizon = 1min;
   for (how.seed = 0; how.seed < seeds; ++how.seed) {
     const auto result = motet::testing::run(how, [&](world& in) { one(in, correct); });
@@ -290,8 +290,11 @@ TEST_CASE("testing::run() finds planted bugs within 1,000 seeds, and none where 
       {"filled twice", &filled_twice, "it is loaded once"},
       {"empty answer", &empty_answer, "an answer has a first character"}};
   for (const planted& one : all) {
-    CAPTURE(one.name);
-    CHECK(seeds_until(one.run, false, one.failure, 1'000).has_value());
-    CHECK_FALSE(seeds_until(one.run, true, "", 200).has_value());
+    for (const order chosen : {order::any, order::pct}) {
+      CAPTURE(one.name, static_cast<int>(chosen));
+      const auto seeds = seeds_until(one.run, chosen, false, one.failure, 1'000);
+      CHECK(seeds.has_value());
+      CHECK_FALSE(seeds_until(one.run, chosen, true, "", 200).has_value());
+    }
   }
 }

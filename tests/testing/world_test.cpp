@@ -47,6 +47,10 @@ std::set<std::string> orders(order how, const std::function<void(char)>& before)
   return found;
 }
 
+void require(bool holds, const char* rule) {
+  if (!holds) throw std::runtime_error(rule);
+}
+
 }  // namespace
 
 TEST_CASE("testing::run() passes with the function's return, in virtual time") {
@@ -394,4 +398,59 @@ TEST_CASE("testing::world::eventually() without a limit, and after an implicit r
           in.eventually([&] { return done; }, clock::duration::max());
           tasks.await_all();
         }).failure.empty());
+}
+
+TEST_CASE("testing::world: an offloaded call begins when a seed says so") {
+  std::set<std::string> orders;
+  for (std::uint64_t seed = 0; seed < 40; ++seed) {
+    std::string first;
+    const auto result = motet::testing::run({.seed = seed}, [&](world&) {
+      group tasks;
+      for (const char name : {'a', 'b'}) {
+        tasks.spin([&first, name] {
+          const std::thread::id own = std::this_thread::get_id();
+          const char same = offload([&, name] {
+            require(std::this_thread::get_id() != own, "on another thread");
+            return name;
+          });
+          first += same;
+        });
+      }
+      tasks.await_all();
+      bool thrown = false;
+      try {
+        offload_owned([] { throw std::runtime_error("no"); });
+      } catch (const std::runtime_error&) {
+        thrown = true;
+      }
+      require(thrown, "an exception comes back");
+      const bool in_time = move_on_after(1ns, [&] { offload([&] { first += '!'; }); });
+      require(in_time == (first.back() == '!'), "it has begun, or it never does");
+    });
+    INFO(result.failure);
+    REQUIRE(result.passed);
+    orders.insert(first.substr(0, 2));
+  }
+  CHECK(orders == std::set<std::string>{"ab", "ba"});
+}
+
+TEST_CASE("testing::world: order::pct lets every fiber run that another one waits for") {
+  for (std::uint64_t seed = 0; seed < 100; ++seed) {
+    const auto result =
+        motet::testing::run({.seed = seed, .how = order::pct, .depth = 4}, [](world&) {
+          bool ready = false;
+          group tasks;
+          tasks.spin([&] {
+            while (!ready) snooze();
+          });
+          tasks.spin([&] {
+            for (int i = 0; i < 10; ++i) snooze();
+            ready = true;
+          });
+          tasks.await_all();
+        });
+    INFO(result.failure);
+    REQUIRE(result.passed);
+  }
+  CHECK_THROWS_AS(motet::testing::run({.depth = 0}, [](world&) {}), std::invalid_argument);
 }

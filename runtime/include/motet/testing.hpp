@@ -23,7 +23,9 @@ namespace motet { inline namespace MOTET_ABI { namespace testing {
 /// Which runnable fiber runs next.
 enum class order {
   open,  // the first in the queue, as usual; fibers that one instant wakes enter it in any order
-  any    // any of them
+  any,   // any of them
+  pct    // that of the highest priority. Each fiber gets a random one, and the running fiber
+         // becomes the last at `plan::depth` - 1 random steps: few changes, so long runs of one
 };
 
 /// When virtual time passes.
@@ -36,6 +38,7 @@ enum class time_mode {
 struct plan {
   std::uint64_t seed = 0;
   order how = order::open;
+  unsigned depth = 3;  // of order::pct, at least 1
   time_mode time = time_mode::jumps;
   /// The simulation fails when so much virtual time has passed, or so many switches were made.
   clock::duration horizon = std::chrono::hours(1);
@@ -154,8 +157,9 @@ class world {
   /// The host's fibers are cancelled, and nothing they do from now on reaches the network or the
   /// disk. Either its process dies, and its peers see a reset; or its power fails, they see
   /// nothing, and each write since the last fsync is kept, lost, or torn between sectors of 512
-  /// bytes. Names of files are safe after an fsync of their directory. Waits until the fibers have
-  /// ended. Switchpoint. Throws: std::logic_error on a fiber of that host; a pending interruption.
+  /// bytes. Names of files are safe after an fsync of their directory. Waits for the fibers' end.
+  /// Switchpoint.
+  /// Throws: std::logic_error on a fiber of that host; a pending interruption.
   void crash(host& crashed);
   /// Calls `main` again.
   /// Switchpoint.

@@ -4,65 +4,57 @@
 
 #include <cerrno>
 
+#include "platform/simulated_system.hpp"
 #include "base/system_calls.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 namespace {
 
-thread_local socket_calls* simulation = nullptr;
-
 /// Returns: null if `fd` is the kernel's.
-socket_calls* simulation_of(int fd) noexcept {
-  return simulation != nullptr && simulation->has(fd) ? simulation : nullptr;
+simulated_system* simulation_of(int fd) noexcept {
+  simulated_system* const present = simulated_system::present();
+  return present != nullptr && present->has(fd) ? present : nullptr;
 }
 
 }  // namespace
 
-socket_calls* socket_calls::simulated() noexcept {
-  return simulation;
-}
-
-void socket_calls::simulate(socket_calls* calls) noexcept {
-  simulation = calls;
-}
-
 namespace sockets {
 
 int socket(int family, int kind, int protocol) noexcept {
-  return simulation != nullptr ? simulation->socket(family, kind)
-                               : ::socket(family, kind, protocol);
+  simulated_system* const own = simulated_system::present();
+  return own != nullptr ? own->socket(family, kind) : ::socket(family, kind, protocol);
 }
 
 int bind(int fd, const sockaddr* address, socklen_t length) noexcept {
-  socket_calls* const own = simulation_of(fd);
+  simulated_system* const own = simulation_of(fd);
   return own != nullptr ? own->bind(fd, address, length) : ::bind(fd, address, length);
 }
 
 int listen(int fd, int backlog) noexcept {
-  socket_calls* const own = simulation_of(fd);
+  simulated_system* const own = simulation_of(fd);
   return own != nullptr ? own->listen(fd, backlog) : ::listen(fd, backlog);
 }
 
 int connect_datagrams(int fd, const sockaddr* peer, socklen_t length) noexcept {
-  socket_calls* const own = simulation_of(fd);
+  simulated_system* const own = simulation_of(fd);
   return own != nullptr ? own->connect_datagrams(fd, peer, length) : sys::connect(fd, peer, length);
 }
 
 int accept_now(int fd, sockaddr* address, socklen_t* length, int flags) noexcept {
-  socket_calls* const own = simulation_of(fd);
+  simulated_system* const own = simulation_of(fd);
   return own != nullptr ? own->accept_now(fd, address, length)
                         : sys::accept4(fd, address, length, flags);
 }
 
 int getsockname(int fd, sockaddr* address, socklen_t* length) noexcept {
-  socket_calls* const own = simulation_of(fd);
+  simulated_system* const own = simulation_of(fd);
   return own != nullptr ? own->getsockname(fd, address, length)
                         : ::getsockname(fd, address, length);
 }
 
 int getpeername(int fd, sockaddr* address, socklen_t* length) noexcept {
-  socket_calls* const own = simulation_of(fd);
+  simulated_system* const own = simulation_of(fd);
   return own != nullptr ? own->getpeername(fd, address, length)
                         : ::getpeername(fd, address, length);
 }
@@ -72,12 +64,12 @@ int setsockopt(int fd, int level, int option, const void* value, socklen_t size)
 }
 
 int shutdown(int fd, int direction) noexcept {
-  socket_calls* const own = simulation_of(fd);
+  simulated_system* const own = simulation_of(fd);
   return own != nullptr ? own->shutdown(fd, direction) : sys::shutdown(fd, direction);
 }
 
 void hand_over(int fd) noexcept {
-  if (socket_calls* const own = simulation_of(fd)) own->hand_over(fd);
+  if (simulated_system* const own = simulation_of(fd)) own->hand_over(fd);
 }
 
 int recvmmsg(int fd, mmsghdr* messages, unsigned count, int flags, timespec* limit) noexcept {
@@ -93,7 +85,7 @@ int sendmmsg(int fd, mmsghdr* messages, unsigned count, int flags) noexcept {
 }
 
 bool has_input(int fd) noexcept {
-  socket_calls* const own = simulation_of(fd);
+  simulated_system* const own = simulation_of(fd);
   if (own != nullptr) return own->has_input(fd);
   char byte = 0;
   return sys::recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) >= 0 || errno != EAGAIN;

@@ -30,11 +30,11 @@ std::string text_of(const machine& one) {
 
 network::network(decisions& choices) : choices_(choices) {
   add("test");
-  simulate(this);
+  set_present(this);
 }
 
 network::~network() {
-  simulate(nullptr);
+  set_present(nullptr);
 }
 
 machine& network::add(std::string name) {

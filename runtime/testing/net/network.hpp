@@ -18,7 +18,7 @@
 #include <utility>
 #include <vector>
 
-#include "io/net/socket_calls.hpp"
+#include "platform/simulated_system.hpp"
 #include "testing/decisions.hpp"
 #include "testing/net/connection.hpp"
 #include "testing/net/machine.hpp"
@@ -26,7 +26,7 @@
 
 namespace motet { inline namespace MOTET_ABI { namespace testing {
 
-class network final : public detail::socket_calls {
+class network final : public detail::simulated_system {
  public:
   explicit network(decisions& choices);
   network(const network&) = delete;
@@ -90,6 +90,7 @@ class network final : public detail::socket_calls {
   void hand_over(int fd) noexcept override { handed_over_ = fd; }
   bool has_input(int fd) noexcept override;
   std::optional<std::string> address_of(std::string_view host) override;
+  void await_offload_thread() override;
 
   network_rules rules;
   std::function<void(std::string)> on_failure;  // of the simulation itself

@@ -5,8 +5,10 @@
 #include <sys/socket.h>
 
 #include <cerrno>
+#include <chrono>
 #include <cstdint>
 #include <cstring>
+#include <motet/sync/time.hpp>
 #include <utility>
 
 #include "core/thread_state.hpp"
@@ -173,6 +175,12 @@ int network::shutdown(int fd, int direction) noexcept {
 bool network::has_input(int fd) noexcept {
   const simulated_socket& socket = *sockets_.at(fd);
   return !socket.home().alive() || (socket.readiness() & POLLIN) != 0;
+}
+
+void network::await_offload_thread() {
+  constexpr std::uint32_t steps = 16;
+  const std::uint32_t step = choices_.decide(choice::offload, steps);
+  if (step > 0) sleep_for(std::chrono::milliseconds(step));
 }
 
 std::optional<std::string> network::address_of(std::string_view host) {
