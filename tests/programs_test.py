@@ -168,6 +168,44 @@ def kv_server(program):
     kv_survives(program)
 
 
+def free_ports(count):
+    """Of UDP."""
+    sockets = [socket.socket(socket.AF_INET, socket.SOCK_DGRAM) for _ in range(count)]
+    for each in sockets:
+        each.bind(("127.0.0.1", 0))
+    ports = [each.getsockname()[1] for each in sockets]
+    for each in sockets:
+        each.close()
+    return ports
+
+
+def raft(program):
+    """Three nodes agree on what they are given, and go on when one of them is killed."""
+    with tempfile.TemporaryDirectory() as place:
+        addresses = [f"127.0.0.1:{port}" for port in free_ports(3)]
+        nodes = [subprocess.Popen([program, str(index), *addresses], cwd=place, text=True, bufsize=1,
+                                  stdin=subprocess.PIPE, stdout=subprocess.PIPE) for index in range(3)]
+        try:
+            for index, node in enumerate(nodes):
+                node.stdin.write(f"from {index}\n")
+            # Only a leader's lines are agreed on.
+            agreed = [node.stdout.readline() for node in nodes]
+            assert agreed[0].startswith("1 from ") and agreed == agreed[:1] * 3, agreed
+            leader = int(agreed[0].split()[-1])
+            nodes[leader].kill()
+            nodes[leader].wait(timeout=20)
+            others = [node for index, node in enumerate(nodes) if index != leader]
+            agreed = [node.stdout.readline() for node in others]
+            assert agreed[0].startswith("2 from ") and agreed == agreed[:1] * 2, agreed
+            for node in others:
+                node.send_signal(signal.SIGTERM)
+                assert node.wait(timeout=20) == 128 + signal.SIGTERM
+        finally:
+            for node in nodes:
+                node.kill()
+                node.communicate()
+
+
 def fetch_many(program, hello):
     with Listening(hello, "--port", "0") as server:
         url = f"http://127.0.0.1:{server.port}"
