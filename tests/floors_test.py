@@ -52,6 +52,7 @@ LOOK_INSIDE = {
     "tests/fuzz/http_response_fuzz.cpp",
     "tests/fuzz/serve_fuzz.cpp",
     "tests/platform/adaptive_spin_test.cpp",
+    "tests/testing/guide_bugs_test.cpp",
     "tests/platform/context_test.cpp",
     "tests/platform/cores_test.cpp",
     "tests/platform/guards.hpp",
