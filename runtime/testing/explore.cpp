@@ -115,8 +115,8 @@ std::optional<outcome> differing(plan how, const std::function<void(world&)>& fu
 }
 
 /// Returns: whether it passed.
-bool passes(const plan& how, const std::function<void(world&)>& function) {
-  const outcome first = run(how, function);
+bool passes(const plan& how, const std::function<void(world&)>& function, coverage* seen) {
+  const outcome first = run_by(how, decisions(how.seed), function, seen);
   if (!first.passed) {
     report(first);
     report_shrunk(how, function, first);
@@ -142,10 +142,13 @@ int explore(std::size_t seeds, const std::function<void(world&)>& function, plan
   }
   const std::optional<std::string> range = variable("MOTET_SEEDS");
   const auto [begin, end] = range.has_value() ? range_of(*range) : seed_range{0, seeds};
-  for (how.seed = begin; how.seed < end; ++how.seed) {
-    if (!passes(how, function)) return 1;
-  }
-  return 0;
+  coverage seen;
+  coverage* const summary = variable("MOTET_SUMMARY").has_value() ? &seen : nullptr;
+  bool has_passed = true;
+  for (how.seed = begin; how.seed < end && has_passed; ++how.seed)
+    has_passed = passes(how, function, summary);
+  if (summary != nullptr) std::fputs(seen.text().c_str(), stderr);
+  return has_passed ? 0 : 1;
 }
 
 void fuzz(std::span<const std::byte> bytes, const std::function<void(world&)>& function,

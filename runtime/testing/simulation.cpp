@@ -27,12 +27,13 @@ fd make_descriptor() {
 
 thread_local simulation* simulation::present_ = nullptr;
 
-simulation::simulation(const plan& how, decisions source)
+simulation::simulation(const plan& how, decisions source, coverage* seen)
     : choices(std::move(source)),
       net(choices),
       storage(choices, net),
       plan_(how),
-      occasions_(make_descriptor()) {
+      occasions_(make_descriptor()),
+      seen_(seen) {
   net.on_failure = [this](std::string why) { fail(std::move(why)); };
   present_ = this;
 }
@@ -117,7 +118,9 @@ bool simulation::buggify(call_site site) {
   if (faults_are_over_) return false;
   const auto [found, is_new] = buggy_.try_emplace({site.file, site.line}, false);
   if (is_new) found->second = choices.decide(choice::buggify, rarity) == 1;
-  return found->second && choices.decide(choice::buggify, rarity) == 1;
+  const bool happens = found->second && choices.decide(choice::buggify, rarity) == 1;
+  if (seen_ != nullptr) seen_->add_site(text_of(site), happens);
+  return happens;
 }
 
 void simulation::end_faults() {
@@ -130,8 +133,11 @@ void simulation::end_faults() {
 }
 
 outcome simulation::result(clock::duration span) const {
-  return {!failed(),       failure_, plan_.seed, text_of(decision_log{choices.made()}),
-          choices.count(), steps_,   span};
+  const decision_log log{choices.made()};
+  if (seen_ != nullptr) {
+    for (const decision& each : log.made) seen_->add(each);
+  }
+  return {!failed(), failure_, plan_.seed, text_of(log), log.made.size(), steps_, span};
 }
 
 bool buggify(call_site site) {

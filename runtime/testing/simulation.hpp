@@ -17,6 +17,7 @@
 #include <string>
 #include <utility>
 
+#include "testing/coverage.hpp"
 #include "testing/decisions.hpp"
 #include "testing/disk/disks.hpp"
 #include "testing/net/network.hpp"
@@ -43,7 +44,8 @@ struct invariant {
 
 class simulation {
  public:
-  simulation(const plan& how, decisions source);
+  /// `seen` may be null.
+  simulation(const plan& how, decisions source, coverage* seen);
   simulation(const simulation&) = delete;
   simulation& operator=(const simulation&) = delete;
   ~simulation();
@@ -97,6 +99,7 @@ class simulation {
 
   const plan plan_;
   const fd occasions_;
+  coverage* const seen_;
   std::string failure_;
   std::size_t steps_ = 0;
   std::size_t steps_after_failure_ = 0;

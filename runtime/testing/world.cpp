@@ -107,7 +107,8 @@ outcome run(const plan& how, const std::function<void(world&)>& function) {
                 function);
 }
 
-outcome run_by(const plan& how, decisions source, const std::function<void(world&)>& function) {
+outcome run_by(const plan& how, decisions source, const std::function<void(world&)>& function,
+               coverage* seen) {
   const thread_state* const former = detail::self();
   if (const char* const reason = former == nullptr ? nullptr : former->in_use())
     throw std::logic_error(std::string("testing::run() cannot begin here: ") + reason);
@@ -116,7 +117,7 @@ outcome run_by(const plan& how, decisions source, const std::function<void(world
     throw std::logic_error("motet-testing " + own_version + " needs that version of motet, not " +
                            motet::version());
   if (how.depth == 0) throw std::invalid_argument("testing::run() needs a depth of at least 1");
-  simulation inside(how, std::move(source));
+  simulation inside(how, std::move(source), seen);
   clock::duration span{};
   options settings;
   options virtual_time;
@@ -132,7 +133,9 @@ outcome run_by(const plan& how, decisions source, const std::function<void(world
     run_function(inside, function);
     span = clock::now() - inside.start;
   });
-  return inside.result(span);
+  outcome result = inside.result(span);
+  if (seen != nullptr) seen->add(result);
+  return result;
 }
 
 }}}  // namespace motet::MOTET_ABI::testing

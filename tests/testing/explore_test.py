@@ -60,6 +60,13 @@ def check_seeds(program, place, seed):
         assert found.returncode == status, (seeds, found)
 
 
+def check_summary(program, place):
+    found = run(program, "correct", place, MOTET_SUMMARY="1", MOTET_SEEDS="50")
+    assert found.returncode == 0, found
+    assert re.match(r"motet: 50 simulations, \d+ steps, 0 s of virtual time\n"
+                    r"motet:   \d+ random numbers, \d+ not 0\n$", found.stderr), found.stderr
+
+
 def check_fuzzing(program, place):
     passed = run(program, "wrong", place, BYTES="")
     assert passed.returncode == 0 and passed.stderr == "", passed
@@ -78,6 +85,7 @@ def main():
         check_shrinking(program, place)
         check_seeds(program, place, re.search(r"/motet-(\d+)-", log)[1])
         check_fuzzing(program, place)
+        check_summary(program, place)
         differs = run(program, "random_of_its_own", place, MOTET_LOG=log)
         assert "the run differs from the log: decision 0 was " in differs.stderr, differs
         twice = run(program, "random_of_its_own", place)

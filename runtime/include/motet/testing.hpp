@@ -199,7 +199,8 @@ outcome run(const plan& how, const std::function<void(world&)>& function);
 /// runs twice, and must run alike. A failure is written to stderr, with the variables that repeat
 /// it: with MOTET_SEED in the environment only that seed runs, and with MOTET_LOG, the path of a
 /// file, its log is followed. Then the log is made as short as up to 3,000 further runs can make
-/// it. MOTET_SEEDS, such as 5000 or 1000-1999, replaces `seeds`. `how` is the plan of each run.
+/// it. MOTET_SEEDS, such as 5000 or 1000-1999, replaces `seeds`; with MOTET_SUMMARY, of any value,
+/// a summary of what was decided is written at the end. `how` is the plan of each run.
 /// Returns: the number of seeds that failed, 0 or 1.
 /// Not a switchpoint.
 /// Throws: as run(); std::invalid_argument if MOTET_SEED or MOTET_SEEDS is not a number, or
