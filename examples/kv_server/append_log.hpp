@@ -23,9 +23,11 @@ class append_log {
   }
 
   motet::file& file() { return file_; }
-  /// What is behind `size` bytes was cut off in the middle, and goes.
+  /// What is behind `size` bytes was cut off in the middle, and goes: before anything is added, or
+  /// the rest of it might stand behind that after a power cut.
   void cut(std::uint64_t size) {
     motet::io::ftruncate(file_.native_handle(), static_cast<off_t>(size));
+    if (syncs_) file_.sync();
     file_.seek(static_cast<off_t>(size), SEEK_SET);
   }
   /// Returns: what to wait for.

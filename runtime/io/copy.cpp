@@ -11,6 +11,7 @@
 #include <system_error>
 
 #include "core/thread_state.hpp"
+#include "platform/simulated_system.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
@@ -67,6 +68,7 @@ struct counted_at_end {
 }  // namespace
 
 shortcut shortcut_between(int source_fd, int target_fd) noexcept {
+  if (simulated_system::present() != nullptr) return shortcut::none;
   struct stat source{};
   struct stat target{};
   if (source_fd < 0 || target_fd < 0 || ::fstat(source_fd, &source) != 0 ||

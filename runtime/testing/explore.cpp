@@ -51,8 +51,11 @@ struct seed_range {
 seed_range range_of(std::string_view text) {
   const std::size_t minus = text.find('-');
   if (minus == std::string_view::npos) return {0, number_of(text, "MOTET_SEEDS")};
-  return {number_of(text.substr(0, minus), "MOTET_SEEDS"),
-          number_of(text.substr(minus + 1), "MOTET_SEEDS") + 1};
+  const seed_range range{number_of(text.substr(0, minus), "MOTET_SEEDS"),
+                         number_of(text.substr(minus + 1), "MOTET_SEEDS") + 1};
+  if (range.begin >= range.end)
+    throw std::invalid_argument("MOTET_SEEDS is an empty range: " + std::string(text));
+  return range;
 }
 
 std::string contents(const std::string& path) {
@@ -130,6 +133,21 @@ bool passes(const plan& how, const std::function<void(world&)>& function, covera
 
 }  // namespace
 
+namespace {
+
+/// Returns: whether all passed.
+bool pass_all(seed_range seeds, plan how, const std::function<void(world&)>& function) {
+  coverage seen;
+  coverage* const summary = variable("MOTET_SUMMARY").has_value() ? &seen : nullptr;
+  bool has_passed = true;
+  for (how.seed = seeds.begin; how.seed < seeds.end && has_passed; ++how.seed)
+    has_passed = passes(how, function, summary);
+  if (summary != nullptr) std::fputs(seen.text().c_str(), stderr);
+  return has_passed;
+}
+
+}  // namespace
+
 int explore(std::size_t seeds, const std::function<void(world&)>& function, plan how) {
   const std::optional<std::string> log = variable("MOTET_LOG");
   const std::optional<std::string> seed = variable("MOTET_SEED");
@@ -141,14 +159,8 @@ int explore(std::size_t seeds, const std::function<void(world&)>& function, plan
     return repeated.passed ? 0 : 1;
   }
   const std::optional<std::string> range = variable("MOTET_SEEDS");
-  const auto [begin, end] = range.has_value() ? range_of(*range) : seed_range{0, seeds};
-  coverage seen;
-  coverage* const summary = variable("MOTET_SUMMARY").has_value() ? &seen : nullptr;
-  bool has_passed = true;
-  for (how.seed = begin; how.seed < end && has_passed; ++how.seed)
-    has_passed = passes(how, function, summary);
-  if (summary != nullptr) std::fputs(seen.text().c_str(), stderr);
-  return has_passed ? 0 : 1;
+  return pass_all(range.has_value() ? range_of(*range) : seed_range{0, seeds}, how, function) ? 0
+                                                                                              : 1;
 }
 
 void fuzz(std::span<const std::byte> bytes, const std::function<void(world&)>& function,

@@ -74,17 +74,20 @@ class search {
   bool finds_order() {
     std::vector<state> stack{{std::string(all_.size(), '0'), {}}};
     while (!stack.empty()) {
-      const state now = std::move(stack.back());
+      state now = std::move(stack.back());
       stack.pop_back();
       if (is_complete(now)) return true;
+      if (take_read(now)) {
+        stack.push_back(now);
+        continue;
+      }
       const std::size_t latest = first_end(now);
       for (std::size_t i = 0; i < all_.size(); ++i) {
         const step& next = all_[i];
-        const bool may_be_next = now.done[i] == '0' && next.begin < latest;
-        if (!may_be_next || (!next.writes && *next.value != now.value)) continue;
+        if (now.done[i] != '0' || next.begin > latest || !next.writes) continue;
         state after = now;
         after.done[i] = '1';
-        if (next.writes) after.value = *next.value;
+        after.value = *next.value;
         if (visited_.insert(after).second) stack.push_back(std::move(after));
       }
     }
@@ -99,6 +102,19 @@ class search {
       return std::tie(one.done, one.value) < std::tie(other.done, other.value);
     }
   };
+
+  /// A read that agrees changes nothing, so it need not come later.
+  bool take_read(state& now) const {
+    const std::size_t latest = first_end(now);
+    for (std::size_t i = 0; i < all_.size(); ++i) {
+      const step& next = all_[i];
+      const bool is_next = now.done[i] == '0' && next.begin < latest && !next.writes;
+      if (!is_next || *next.value != now.value) continue;
+      now.done[i] = '1';
+      return true;
+    }
+    return false;
+  }
 
   bool is_complete(const state& now) const {
     for (std::size_t i = 0; i < all_.size(); ++i) {
@@ -120,6 +136,16 @@ class search {
   std::set<state> visited_;
 };
 
+/// A write without an answer that no read has seen need not have had an effect.
+void drop_unseen(std::vector<step>& all) {
+  std::erase_if(all, [&](const step& each) {
+    const auto shows = [&](const step& other) {
+      return !other.writes && *other.value == *each.value;
+    };
+    return each.end == never && std::none_of(all.begin(), all.end(), shows);
+  });
+}
+
 std::string text_of(const content& value) {
   return value.has_value() ? "\"" + *value + "\"" : "nothing";
 }
@@ -133,6 +159,7 @@ std::optional<std::string> history::violation() const {
       keys[each.key].push_back({&each.value, each.writes, each.begin, each.end});
   }
   for (auto& [key, steps] : keys) {
+    drop_unseen(steps);
     if (search(steps).finds_order()) continue;
     std::string text = "no order of these operations on \"" + key + "\" agrees with the answers:";
     for (const step& each : steps) {

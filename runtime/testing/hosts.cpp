@@ -47,7 +47,7 @@ void host_state::run() {
       inside_.fail("the host " + at_.name + " threw: " + text_of(std::current_exception()));
   }
   end_children(home);
-  report_left_open(home);
+  if (home.alive()) report_left_open(home);
   end();
   if (cancellation != nullptr) std::rethrow_exception(cancellation);
 }

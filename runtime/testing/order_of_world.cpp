@@ -144,10 +144,8 @@ std::int64_t order_of_world::priority_of(const control_block& fiber) {
 void order_of_world::change_priorities(const control_block& running) {
   if (snoozes_ && inside_.settings().how == testing::order::pct)
     priorities_[running.id] = --lowest_;
-  const auto due = std::find(changes_.begin(), changes_.end(), inside_.steps());
-  if (due == changes_.end()) return;
-  changes_.erase(due);
-  priorities_[running.id] = --lowest_;
+  const auto is_due = [&](std::size_t step) { return step <= inside_.steps(); };
+  if (std::erase_if(changes_, is_due) > 0) priorities_[running.id] = --lowest_;
 }
 
 std::optional<std::size_t> order_of_world::choose_branch(std::size_t count) noexcept {

@@ -87,7 +87,7 @@ class shrinking {
 
   bool delete_parts(std::size_t size) {
     bool is_better = false;
-    for (std::size_t begin = 0; begin < bytes_.size();) {
+    for (std::size_t begin = 0; begin < bytes_.size() && goes_on();) {
       std::string candidate = bytes_;
       candidate.erase(begin, size);
       if (try_simpler(std::move(candidate))) {
@@ -101,7 +101,7 @@ class shrinking {
 
   bool clear_parts(std::size_t size) {
     bool is_better = false;
-    for (std::size_t begin = 0; begin < bytes_.size(); begin += size) {
+    for (std::size_t begin = 0; begin < bytes_.size() && goes_on(); begin += size) {
       std::string candidate = bytes_;
       const std::size_t end = std::min(begin + size, candidate.size());
       std::fill(candidate.begin() + static_cast<std::ptrdiff_t>(begin),
@@ -115,9 +115,9 @@ class shrinking {
   bool shorten_loops() {
     constexpr std::size_t most_decisions = 32;
     bool is_better = false;
-    for (std::size_t i = 0; i < bytes_.size(); ++i) {
+    for (std::size_t i = 0; i < bytes_.size() && goes_on(); ++i) {
       for (std::size_t size = 1; size <= most_decisions && i + size < bytes_.size(); ++size) {
-        if (bytes_[i] == '\0') break;
+        if (bytes_[i] == '\0' || !goes_on()) break;
         std::string candidate = bytes_;
         --candidate[i];
         candidate.erase(i + 1, size);

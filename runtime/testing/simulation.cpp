@@ -90,7 +90,8 @@ void simulation::end_function() {
   if (function_runs_on()) std::exchange(cancel_function, nullptr)();
 }
 
-void simulation::give_up() const {
+void simulation::give_up() {
+  storage.remove();
   std::fprintf(
       stderr,
       "motet: the simulation failed with seed %llu: %s; its fibers do not end when they are "

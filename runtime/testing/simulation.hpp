@@ -72,7 +72,7 @@ class simulation {
   /// After a poll: cancels the function if the simulation has failed.
   void end_function();
   /// Ends the process, because the simulation has failed and its fibers do not end.
-  [[noreturn]] void give_up() const;
+  [[noreturn]] void give_up();
   /// At a switch.
   void step();
   std::size_t steps() const noexcept { return steps_; }

@@ -6,6 +6,9 @@
 
 #include <cerrno>
 #include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <future>
 #include <motet/base/errors.hpp>
 #include <motet/detail/base/race_point.hpp>
 #include <motet/detail/threads/offloaded.hpp>
@@ -112,16 +115,34 @@ void throw_from_job(std::exception_ptr error) {
 
 namespace {
 
+/// In real time; then the call is asked to stop, and has as much time again.
+constexpr std::chrono::seconds longest_in_simulation{20};
+
+[[noreturn]] void give_up_call(call_site site) noexcept {
+  std::fprintf(stderr,
+               "motet: an offloaded call of %s:%u does not end: in a simulation nothing else runs "
+               "meanwhile\n",
+               site.file, site.line);
+  std::abort();
+}
+
 /// In a simulation a call begins when that says so, and all else stands still until it has ended.
 template <typename Call>
-bool performed_in_simulation(Call call) {
+bool performed_in_simulation(blocking_call& request, std::stop_source& stop, Call call) {
   simulated_system* const system = simulated_system::present();
   if (system == nullptr) return false;
   system->await_offload_thread();
-  std::thread([&] {
+  std::promise<void> end;
+  std::future<void> has_ended = end.get_future();
+  std::thread worker([&] {
     call();
     end_runtime_of_job();
-  }).join();
+    end.set_value();
+  });
+  if (has_ended.wait_for(longest_in_simulation) != std::future_status::ready) stop.request_stop();
+  if (has_ended.wait_for(longest_in_simulation) != std::future_status::ready)
+    give_up_call(request.site);
+  worker.join();
   return true;
 }
 
@@ -135,7 +156,7 @@ void lent_call::await_end() {
   }
   thread->deliver();
   thread->check_may_wait();
-  if (performed_in_simulation([this] { call(); })) return;
+  if (performed_in_simulation(*this, stop_, [this] { call(); })) return;
   remote_wait end("end of an offloaded job");
   caller_ = &end;
   ::pthread_sigmask(SIG_SETMASK, nullptr, &signals_);
@@ -169,7 +190,7 @@ void owned_call::await_end(owned<owned_call>& call) {
     return;
   }
   thread->deliver();
-  if (performed_in_simulation([&] { lent.call(); })) return;
+  if (performed_in_simulation(lent, lent.stop_, [&] { lent.call(); })) return;
   remote_wait end("end of an offloaded job");
   lent.caller_ = &end;
   ::pthread_sigmask(SIG_SETMASK, nullptr, &lent.signals_);

@@ -309,3 +309,112 @@ TEST_CASE("disk: a crashed host writes nothing more, and a file left open is rep
   leaked.reset();
   CHECK(result.failure.starts_with("the host computer left a file open, made by the fiber of "));
 }
+
+TEST_CASE("disk: an fsync is for the writes before it") {
+  std::set<std::string> found;
+  passes(
+      [&](world& in) {
+        over_a_crash(
+            in,
+            [] {
+              file target = file::open("log", fresh, 0640);
+              sync_root();
+              target.write_all("first");
+              const fiber<void> late = spin([&] { target.write_all("second"); });
+              target.sync();
+              sleep();
+            },
+            [&] { found.insert(contents("log")); });
+      },
+      200);
+  CHECK(found.count("first") == 1);
+  CHECK(found.count("firstsecond") == 1);
+  CHECK(found.count("") == 0);
+}
+
+TEST_CASE("disk: writes to a file opened with O_DSYNC are safe, and empty ones change nothing") {
+  passes([](world& in) {
+    over_a_crash(
+        in,
+        [] {
+          file target = file::open("log", fresh | O_DSYNC, 0600);
+          sync_root();
+          require(target.write_at({}, 100) == 0, "nothing");
+          target.append("safe");
+        },
+        [] {
+          require(contents("log") == "safe", "as it was written");
+          struct ::statx status{};
+          io::statx(AT_FDCWD, "log", 0, STATX_MODE, status);
+          require((status.stx_mode & 0777) == 0600, "with its permissions");
+        });
+  });
+}
+
+TEST_CASE("disk: names of a renamed directory are safe after its fsync, whatever it is called") {
+  passes([](world& in) {
+    over_a_crash(
+        in,
+        [] {
+          io::mkdirat(AT_FDCWD, "/a", 0750);
+          sync_root();
+          file target = file::open("/a/f", fresh, 0640);
+          target.write_all("x");
+          target.sync();
+          io::renameat(AT_FDCWD, "/a", AT_FDCWD, "/b");
+          const fd folder(io::openat(AT_FDCWD, "/b", O_RDONLY | O_DIRECTORY));
+          io::fsync(folder.get());
+        },
+        [] {
+          require(contents("/a/f") == "x" || contents("/b/f") == "x", "it is in one of them");
+        });
+  });
+}
+
+TEST_CASE("disk: what is no path, no directory or no file is refused as the kernel does") {
+  passes(
+      [](world& in) {
+        const host computer = in.add("computer", [] {
+          const auto error_of = [](const std::function<void()>& call) {
+            try {
+              call();
+            } catch (const std::system_error& error) {
+              return error.code().value();
+            }
+            return 0;
+          };
+          file target = file::open("f", fresh, 0640);
+          const int number = target.native_handle();
+          require(error_of([] { io::openat(AT_FDCWD, "", O_RDONLY); }) == ENOENT, "no path");
+          require(error_of([] { io::openat(77, "x", fresh, 0640); }) == EBADF, "not open");
+          require(error_of([=] { io::openat(number, "x", fresh, 0640); }) == ENOTDIR, "a file");
+          require(error_of([] { io::unlinkat(AT_FDCWD, "/", AT_REMOVEDIR); }) == EBUSY, "the root");
+          std::array<std::byte, 1> one{};
+          require(error_of([&] { io::recv(number, one); }) == ENOTSOCK, "no socket");
+          file copy = file::open("copy", fresh, 0640);
+          target.write_all("text");
+          target.seek(0, SEEK_SET);
+          motet::copy(target, copy);
+          copy.sync();
+          require(contents("copy") == "text", "a copy by read and write");
+        });
+        sleep_for(1s);
+        require(!computer.running(), "it has ended");
+      },
+      4);
+}
+
+TEST_CASE("disk: the names in a directory come in order") {
+  passes(
+      [](world& in) {
+        const host computer = in.add("computer", [] {
+          for (const char* name : {"c", "a", "b"}) file::open(name, fresh, 0640).close();
+          std::string names;
+          for (const directory_entry& each : directory("/")) names += each.name;
+          require(names == "abc", "in order");
+        });
+        sleep_for(1s);
+        require(!computer.running(), "it has ended");
+      },
+      4);
+}

@@ -98,6 +98,7 @@ def main():
         assert "do not end when they are cancelled" in endless.stderr, endless
         for variables, message in (({"MOTET_SEED": "x"}, "MOTET_SEED is not a number: x"), ({"MOTET_SEED": "-1"}, "MOTET_SEED is not"),
                                    ({"MOTET_SEEDS": "many"}, "MOTET_SEEDS is not a number: many"), ({"MOTET_SEEDS": "1-"}, "MOTET_SEEDS is not"),
+                                   ({"MOTET_SEEDS": "9-3"}, "MOTET_SEEDS is an empty range: 9-3"),
                                    ({"MOTET_LOG": place + "/none"}, "MOTET_LOG: " + place + "/none cannot be read"),
                                    ({"MOTET_LOG": program}, "a log of decisions")):
             refused = run(program, "correct", place, **variables)

@@ -140,3 +140,14 @@ TEST_CASE("testing::history: what a correct store answers always holds, a stale 
     REQUIRE_FALSE(holds(all));
   }
 }
+
+TEST_CASE("testing::history: many writes without an answer, and many reads at once") {
+  history all;
+  for (int i = 0; i < 200; ++i) all.begin_write("k", std::to_string(i));
+  std::vector<std::size_t> reads;
+  for (int i = 0; i < 200; ++i) reads.push_back(all.begin_read("k"));
+  for (const std::size_t number : reads) all.end_read(number, "7");
+  CHECK(holds(all));
+  read(all, "k", {});
+  CHECK_FALSE(holds(all));
+}

@@ -127,7 +127,9 @@ void store_under_crashes(world& in, bool syncs, int& questions) {
 
 }  // namespace
 
-TEST_CASE("testing::history: what the example kv_server has answered survives crashes and power failures") {
+TEST_CASE(
+    "testing::history: what the example kv_server has answered survives crashes and power "
+    "failures") {
   int questions = 0;
   const std::size_t seeds = ::testing::scaled(100'000, ::testing::under_tsan ? 50 : 300);
   for (std::uint64_t seed = 0; seed < seeds; ++seed) {

@@ -16,6 +16,7 @@
 #include "http/reason_phrase.hpp"
 #include "http/server/date.hpp"
 #include "http/text.hpp"
+#include "platform/simulated_system.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace http {
 
@@ -29,6 +30,10 @@ constexpr int to_read = O_RDONLY | O_CLOEXEC | O_NONBLOCK;
 /// Returns: an empty fd on failure, with the error; EAGAIN also if the kernel lacks RESOLVE_CACHED.
 /// Source: openat2(2), RESOLVE_CACHED.
 fd open_cached(const std::string& path, int& error) noexcept {
+  if (detail::simulated_system::present() != nullptr) {
+    error = EAGAIN;
+    return {};
+  }
   open_how options{};
   options.flags = to_read;
   options.resolve = RESOLVE_CACHED;

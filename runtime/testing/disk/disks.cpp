@@ -21,7 +21,7 @@ namespace motet { inline namespace MOTET_ABI { namespace testing {
 
 namespace {
 
-bool begins_with_path(verb kind) noexcept {
+constexpr bool begins_with_path(verb kind) noexcept {
   switch (kind) {
     case verb::openat:
     case verb::statx:
@@ -37,12 +37,17 @@ bool begins_with_path(verb kind) noexcept {
 }  // namespace
 
 disks::~disks() {
+  remove();
+}
+
+void disks::remove() noexcept {
   std::error_code ignored;
   if (!place_.empty()) std::filesystem::remove_all(place_, ignored);
 }
 
 bool disks::has(const operation& op) const {
   if (op.kind == verb::wait_fd) return false;
+  if (op.kind == verb::splice && open_.contains(op.target)) return true;
   return open_.contains(op.fd) || (begins_with_path(op.kind) && present_residence().at != nullptr);
 }
 
@@ -54,25 +59,38 @@ volume& disks::volume_of(const machine& at) {
     place_ = std::string(directory != nullptr ? directory : "/tmp") + "/motet-world-XXXXXX";
     if (::mkdtemp(place_.data()) == nullptr)
       throw std::system_error(errno, std::system_category(), "mkdtemp of " + place_);
+    place_ = std::filesystem::canonical(place_).string();
   }
   found = std::make_unique<volume>(place_ + "/" + text_of(at));
   return *found;
 }
 
-/// A directory may have been renamed since it was opened.
-std::string disks::path_of(volume& on, int directory, const char* path) const {
+/// A directory may have been renamed since it was opened. Returns: "" for what is not on the
+/// volume.
+std::string disks::path_of(const volume& on, int directory) const {
+  std::array<char, 4'096> real{};
+  const std::string link = "/proc/self/fd/" + std::to_string(directory);
+  const ssize_t size = ::readlink(link.c_str(), real.data(), real.size());
+  const std::string target(real.data(), size > 0 ? static_cast<std::size_t>(size) : 0);
+  if (target == on.root()) return "/";
+  return target.starts_with(on.root() + "/") ? target.substr(on.root().size()) : "";
+}
+
+std::int32_t disks::find_path(volume& on, int directory, const char* path,
+                              std::string& result) const {
   std::string base = "/";
+  if (*path == '\0') return -ENOENT;
   if (directory != AT_FDCWD && path[0] != '/') {
-    std::array<char, 4'096> real{};
-    const std::string link = "/proc/self/fd/" + std::to_string(directory);
-    const ssize_t size = ::readlink(link.c_str(), real.data(), real.size());
-    const std::string target(real.data(), size > 0 ? static_cast<std::size_t>(size) : 0);
-    if (target.starts_with(on.root())) base = target.substr(on.root().size()) + "/";
+    const auto found = open_.find(directory);
+    if (found == open_.end()) return -EBADF;
+    if (found->second.contents != nullptr) return -ENOTDIR;
+    base = path_of(on, directory) + "/";
   }
-  std::string result = std::filesystem::path(base + path).lexically_normal().string();
+  result = std::filesystem::path(base + path).lexically_normal().string();
   if (!result.starts_with('/')) result.insert(0, "/");
-  while (result.size() > 1 && result.ends_with('/')) result.pop_back();
-  return result;
+  while (result.size() > 1 && (result[1] == '/' || result.ends_with('/')))
+    result.erase(result[1] == '/' ? 0 : result.size() - 1, 1);
+  return 0;
 }
 
 bool disks::submit(operation& op) {
@@ -84,9 +102,9 @@ bool disks::submit(operation& op) {
     return true;
   }
   if (op.kind == verb::fsync) {
-    const clock::duration step = rules.longest_sync / 16;
+    const clock::duration step = rules.longest_sync / 15;
     const clock::time_point due = clock::now() + step * choices_.decide(choice::latency, 16);
-    syncs_.push_back({&op, due});
+    syncs_.push_back({&op, due, position_of(op)});
     net_.schedule(due, [] {});
     return false;
   }
@@ -111,10 +129,10 @@ void disks::complete(completions& ended) {
       ++i;
       continue;
     }
-    operation& op = *syncs_[i].op;
+    const waiting_sync over = syncs_[i];
     syncs_.erase(syncs_.begin() + static_cast<std::ptrdiff_t>(i));
-    op.result = synchronise(op);
-    ended.push(op);
+    over.op->result = synchronise(*over.op, over.position);
+    ended.push(*over.op);
   }
 }
 

@@ -37,6 +37,8 @@ class disks {
   void complete(completions& ended);
   void forget(int fd);
 
+  /// Removes all files, also if the process ends otherwise.
+  void remove() noexcept;
   /// The power fails: what is not safe may be lost.
   void fail(const machine& failed);
   /// Returns: who opened a file that is still open; nothing if none of that life is.
@@ -50,14 +52,20 @@ class disks {
     call_site spawn_site;   // of the fiber that opened it
     volume::file contents;  // null: a directory
     bool appends = false;
+    bool synchronous = false;             // O_SYNC or O_DSYNC
+    std::vector<std::string> names = {};  // of a directory, still to be read, in reverse order
+    bool reads_names = false;
   };
   struct waiting_sync {
     operation* op = nullptr;
     clock::time_point due{};
+    std::size_t position = 0;  // of the file's or the volume's changes
   };
 
   volume& volume_of(const machine& at);
-  std::string path_of(volume& on, int directory, const char* path) const;
+  /// Returns: minus an errno value if there is no such path.
+  std::int32_t find_path(volume& on, int directory, const char* path, std::string& result) const;
+  std::string path_of(const volume& on, int directory) const;
   std::int32_t perform(operation& op, volume& on, const residence& home);
   std::int32_t perform_on_path(operation& op, volume& on);
   std::int32_t open(const operation& op, volume& on, const residence& home);
@@ -65,7 +73,10 @@ class disks {
   std::int32_t write(operation& op, volume& on, const open_file& target);
   std::int32_t allocate(const operation& op, volume& on, const open_file& target);
   std::int32_t truncate(const operation& op, const open_file& target);
-  std::int32_t synchronise(const operation& op);
+  std::int32_t rename(const operation& op, volume& on, const std::string& path);
+  std::int32_t list(const operation& op, open_file& source);
+  std::size_t position_of(const operation& op);
+  std::int32_t synchronise(const operation& op, std::size_t position);
   std::uint64_t room(volume& on) const;
 
   decisions& choices_;

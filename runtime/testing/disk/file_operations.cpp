@@ -9,7 +9,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
+#include <cstddef>
+#include <cstring>
+#include <string>
 #include <utility>
 
 #include "core/thread_state.hpp"
@@ -53,50 +57,98 @@ std::int32_t disks::perform(operation& op, volume& on, const residence& home) {
     case verb::ftruncate:
       return is_open ? truncate(op, found->second) : -EBADF;
     case verb::getdents:
-      return result_or_errno(::getdents64(op.fd, op.buffer, op.length));
-    default:
+      return is_open ? list(op, found->second) : -EBADF;
+    case verb::statx:
+    case verb::renameat:
+    case verb::unlinkat:
+    case verb::mkdirat:
       return perform_on_path(op, on);
+    case verb::splice:
+      return -EINVAL;
+    default:
+      return -ENOTSOCK;
   }
 }
 
 std::int32_t disks::perform_on_path(operation& op, volume& on) {
   if (op.kind == verb::statx && *op.path == '\0')
     return result_or_errno(::statx(op.fd, "", op.flags, op.length, op.status));
-  const std::string path = path_of(on, op.fd, op.path);
+  std::string path;
+  if (const std::int32_t error = find_path(on, op.fd, op.path, path); error != 0) return error;
   const std::string real = on.root() + path;
-  std::int32_t result = -EINVAL;
   if (op.kind == verb::statx)
     return result_or_errno(::statx(AT_FDCWD, real.c_str(), op.flags, op.length, op.status));
+  if (path == "/") return op.kind == verb::mkdirat ? -EEXIST : -EBUSY;
+  if (op.kind == verb::renameat) return rename(op, on, path);
   if (op.kind == verb::mkdirat) {
-    result = result_or_errno(::mkdir(real.c_str(), op.length));
+    const auto result = result_or_errno(::mkdir(real.c_str(), op.length));
     if (result == 0) on.made_directory(path);
-  } else if (op.kind == verb::unlinkat) {
-    result = result_or_errno(::unlinkat(AT_FDCWD, real.c_str(), op.flags));
-    if (result == 0) on.removed(path);
-  } else if (op.kind == verb::renameat) {
-    const auto flags = static_cast<unsigned>(op.flags);
-    const std::string new_path = path_of(on, static_cast<int>(op.length), op.new_path);
-    result = result_or_errno(
-        ::renameat2(AT_FDCWD, real.c_str(), AT_FDCWD, (on.root() + new_path).c_str(), flags));
-    if (result == 0 && path != new_path) on.renamed(path, new_path, (flags & RENAME_EXCHANGE) != 0);
+    return result;
   }
+  const auto result = result_or_errno(::unlinkat(AT_FDCWD, real.c_str(), op.flags));
+  if (result == 0) on.removed(path);
   return result;
 }
 
+std::int32_t disks::rename(const operation& op, volume& on, const std::string& path) {
+  std::string new_path;
+  const std::int32_t error = find_path(on, static_cast<int>(op.length), op.new_path, new_path);
+  if (error != 0) return error;
+  if (new_path == "/") return -EBUSY;
+  const auto flags = static_cast<unsigned>(op.flags);
+  const auto result = result_or_errno(::renameat2(AT_FDCWD, (on.root() + path).c_str(), AT_FDCWD,
+                                                  (on.root() + new_path).c_str(), flags));
+  if (result == 0 && path != new_path) on.renamed(path, new_path, (flags & RENAME_EXCHANGE) != 0);
+  return result;
+}
+
+/// In the order of the names, because that of the real file system may differ between machines.
+std::int32_t disks::list(const operation& op, open_file& source) {
+  alignas(dirent64) std::array<std::byte, 4'096> page{};
+  if (source.contents != nullptr) return -ENOTDIR;
+  while (!source.reads_names) {
+    const ssize_t size = ::getdents64(op.fd, page.data(), page.size());
+    if (size < 0) return -errno;
+    source.reads_names = size == 0;
+    for (ssize_t at = 0; at < size;) {
+      const auto* const entry = reinterpret_cast<const dirent64*>(page.data() + at);
+      source.names.emplace_back(reinterpret_cast<const char*>(entry), entry->d_reclen);
+      at += entry->d_reclen;
+    }
+  }
+  const auto is_after = [](const std::string& one, const std::string& other) {
+    return std::strcmp(one.c_str() + offsetof(dirent64, d_name),
+                       other.c_str() + offsetof(dirent64, d_name)) > 0;
+  };
+  std::sort(source.names.begin(), source.names.end(), is_after);
+  std::size_t size = 0;
+  while (!source.names.empty() && size + source.names.back().size() <= op.length) {
+    std::memcpy(static_cast<std::byte*>(op.buffer) + size, source.names.back().data(),
+                source.names.back().size());
+    size += source.names.back().size();
+    source.names.pop_back();
+  }
+  return size == 0 && !source.names.empty() ? -EINVAL : static_cast<std::int32_t>(size);
+}
+
 std::int32_t disks::open(const operation& op, volume& on, const residence& home) {
-  const std::string path = path_of(on, op.fd, op.path);
+  std::string path;
+  if (const std::int32_t error = find_path(on, op.fd, op.path, path); error != 0) return error;
   if ((op.flags & O_TMPFILE) == O_TMPFILE) return -EOPNOTSUPP;
   if (home.at->descriptors >= net_.rules.descriptors) return -EMFILE;
-  const int number = ::open((on.root() + path).c_str(), op.flags, op.length);
+  const int number = ::open((on.root() + path).c_str(), op.flags & ~O_DIRECT, op.length);
   struct stat status{};
   if (number < 0 || ::fstat(number, &status) != 0) return -errno;
+  constexpr unsigned permissions = 07777;
   volume::file contents = on.file_at(path);
-  if (contents == nullptr && S_ISREG(status.st_mode)) contents = on.created(path);
+  if (contents == nullptr && S_ISREG(status.st_mode))
+    contents = on.created(path, status.st_mode & permissions);
   if (contents != nullptr && (op.flags & O_TRUNC) != 0 && contents->size() > 0)
     contents->add({.sets_size = true});
+  forget(number);  // a descriptor that was closed without a word
   ++home.at->descriptors;
   open_[number] = {home, detail::here().running().site, std::move(contents),
-                   (op.flags & O_APPEND) != 0};
+                   (op.flags & O_APPEND) != 0, (op.flags & O_DSYNC) != 0};
   return number;
 }
 
@@ -135,9 +187,10 @@ std::int32_t disks::write(operation& op, volume& on, const open_file& target) {
   const ssize_t size =
       moves ? ::write(op.fd, bytes.data(), bytes.size())
             : ::pwrite(op.fd, bytes.data(), bytes.size(), static_cast<off_t>(offset));
-  if (size < 0) return -errno;
+  if (size <= 0) return size < 0 ? -errno : 0;
   bytes.resize(static_cast<std::size_t>(size));
   target.contents->add({.offset = offset, .bytes = std::move(bytes)});
+  if (target.synchronous) target.contents->synchronise(target.contents->position());
   return static_cast<std::int32_t>(size);
 }
 
@@ -160,9 +213,18 @@ std::int32_t disks::truncate(const operation& op, const open_file& target) {
   return 0;
 }
 
+/// What is done after an fsync has begun need not be safe when it ends.
+std::size_t disks::position_of(const operation& op) {
+  const auto found = open_.find(op.fd);
+  if (found == open_.end()) return 0;
+  const open_file& target = found->second;
+  return target.contents != nullptr ? target.contents->position()
+                                    : volume_of(*target.home.at).position();
+}
+
 /// After an error the kernel forgets what it could not write; the next call succeeds.
 /// Source: fsync(2), ERRORS, EIO.
-std::int32_t disks::synchronise(const operation& op) {
+std::int32_t disks::synchronise(const operation& op, std::size_t position) {
   const auto found = open_.find(op.fd);
   if (found == open_.end()) return -EBADF;
   const open_file& target = found->second;
@@ -171,14 +233,14 @@ std::int32_t disks::synchronise(const operation& op) {
   if (target.contents == nullptr) {
     if (fails) return -EIO;
     volume& on = volume_of(*target.home.at);
-    on.synchronise(path_of(on, op.fd, "."));
+    on.synchronise(path_of(on, op.fd), position);
     return 0;
   }
   if (fails) {
-    target.contents->miss(choices_);
+    target.contents->miss(position, choices_);
     return -EIO;
   }
-  target.contents->synchronise();
+  target.contents->synchronise(position);
   return 0;
 }
 

@@ -3,6 +3,7 @@
 #include "testing/disk/image.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "testing/decisions.hpp"
@@ -41,18 +42,27 @@ void image::apply(const change& one) {
   safe_.replace(one.offset, one.bytes.size(), one.bytes);
 }
 
-void image::synchronise() {
-  for (const change& each : pending_) apply(each);
-  pending_.clear();
+std::vector<change> image::take_before(std::size_t position) {
+  const std::size_t count = std::min(position - std::min(position, settled_), pending_.size());
+  const auto end = pending_.begin() + static_cast<std::ptrdiff_t>(count);
+  std::vector<change> taken(std::make_move_iterator(pending_.begin()),
+                            std::make_move_iterator(end));
+  pending_.erase(pending_.begin(), end);
+  settled_ += count;
+  return taken;
+}
+
+void image::synchronise(std::size_t position) {
+  for (const change& each : take_before(position)) apply(each);
 }
 
 void image::lose(decisions& choices) {
-  miss(choices);
+  miss(position(), choices);
   size_ = safe_.size();
 }
 
-void image::miss(decisions& choices) {
-  for (change& each : std::exchange(pending_, {})) {
+void image::miss(std::size_t position, decisions& choices) {
+  for (change& each : take_before(position)) {
     const auto what = static_cast<fate>(choices.decide(choice::disk, fates));
     if (what == fate::kept) apply(each);
     if (what == fate::torn && !each.bytes.empty()) apply(first_sectors(std::move(each), choices));

@@ -2,6 +2,7 @@
 // What a simulated disk keeps of a file: the bytes that are safe, and the changes that are not yet.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <motet/detail/base/abi.hpp>
 #include <string>
@@ -20,22 +21,31 @@ struct change {
 
 class image {
  public:
+  explicit image(unsigned mode) noexcept : mode_(mode) {}
+
+  /// Returns: the permissions of the file.
+  unsigned mode() const noexcept { return mode_; }
   void add(change one);
   std::uint64_t size() const noexcept { return size_; }
-  /// All changes are safe now.
-  void synchronise();
+  /// Returns: the number of changes so far.
+  std::size_t position() const noexcept { return settled_ + pending_.size(); }
+  /// The changes before `position` are safe now.
+  void synchronise(std::size_t position);
   /// Each change is kept, lost or torn.
   void lose(decisions& choices);
-  /// A write error: the changes are lost to the disk, but programs still see them.
-  void miss(decisions& choices);
+  /// A write error: the same happens to the changes before `position`, but programs see them all.
+  void miss(std::size_t position, decisions& choices);
   const std::string& safe() const noexcept { return safe_; }
 
  private:
   void apply(const change& one);
+  std::vector<change> take_before(std::size_t position);
 
+  const unsigned mode_;
   std::string safe_;
   std::vector<change> pending_;
-  std::uint64_t size_ = 0;  // with all changes
+  std::size_t settled_ = 0;  // changes that are no longer pending
+  std::uint64_t size_ = 0;   // with all changes
 };
 
 }}}  // namespace motet::MOTET_ABI::testing

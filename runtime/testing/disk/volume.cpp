@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <stdexcept>
 #include <system_error>
 #include <utility>
 
@@ -19,18 +20,23 @@ bool is_within(const std::string& path, const std::string& directory) {
          path[directory.size()] == '/';
 }
 
+/// Returns: where `path` is after a renaming.
+std::string moved(const std::string& path, const std::string& from, const std::string& to) {
+  return path == from || is_within(path, from) ? to + path.substr(from.size()) : path;
+}
+
 /// A directory's contents move with it.
 void move_names(volume::names& all, const std::string& from, const std::string& to) {
-  volume::names moved;
+  volume::names others;
   for (auto each = all.begin(); each != all.end();) {
     if (each->first != from && !is_within(each->first, from)) {
       ++each;
       continue;
     }
-    moved[to + each->first.substr(from.size())] = each->second;
+    others[moved(each->first, from, to)] = each->second;
     each = all.erase(each);
   }
-  for (auto& [path, file] : moved) all[path] = std::move(file);
+  for (auto& [path, file] : others) all[path] = std::move(file);
 }
 
 }  // namespace
@@ -65,8 +71,8 @@ void volume::take(step one) {
   pending_.push_back(std::move(one));
 }
 
-volume::file volume::created(const std::string& path) {
-  auto made = std::make_shared<image>();
+volume::file volume::created(const std::string& path, unsigned mode) {
+  auto made = std::make_shared<image>(mode);
   take({directory_of(path), {}, [path, made](names& all) { all[path] = made; }});
   return made;
 }
@@ -80,6 +86,14 @@ void volume::removed(const std::string& path) {
 }
 
 void volume::renamed(const std::string& from, const std::string& to, bool exchanged) {
+  // An fsync names a directory as it is called then.
+  for (step& each : pending_) {
+    for (std::string* const name : {&each.directory, &each.other}) {
+      const std::string old_name = *name;
+      *name = moved(old_name, from, to);
+      if (exchanged && *name == old_name) *name = moved(old_name, to, from);
+    }
+  }
   take({directory_of(from), directory_of(to), [from, to, exchanged](names& all) {
           const std::string aside = from + "\n";
           if (exchanged) move_names(all, to, aside);
@@ -88,12 +102,20 @@ void volume::renamed(const std::string& from, const std::string& to, bool exchan
         }});
 }
 
-void volume::synchronise(const std::string& directory) {
-  const auto last = std::find_if(pending_.rbegin(), pending_.rend(), [&](const step& each) {
-    return each.directory == directory || each.other == directory;
-  });
-  for (auto each = pending_.begin(); each != last.base(); ++each) each->done(safe_);
-  pending_.erase(pending_.begin(), last.base());
+void volume::synchronise(const std::string& directory, std::size_t position) {
+  const std::size_t count = std::min(position - std::min(position, settled_), pending_.size());
+  std::size_t last = count;
+  while (last > 0 && pending_[last - 1].directory != directory &&
+         pending_[last - 1].other != directory)
+    --last;
+  settle(last);
+}
+
+void volume::settle(std::size_t count) {
+  const auto end = pending_.begin() + static_cast<std::ptrdiff_t>(count);
+  for (auto each = pending_.begin(); each != end; ++each) each->done(safe_);
+  pending_.erase(pending_.begin(), end);
+  settled_ += count;
 }
 
 /// The journal is cut somewhere; then each file has its own losses. A file that has lost its name
@@ -102,7 +124,8 @@ void volume::fail(decisions& choices) {
   const std::size_t kept =
       pending_.size() -
       choices.decide(choice::disk, static_cast<std::uint32_t>(pending_.size() + 1));
-  for (std::size_t i = 0; i < kept; ++i) pending_[i].done(safe_);
+  settle(kept);
+  settled_ += pending_.size();
   pending_.clear();
   for (const auto& [path, contents] : safe_) {
     if (contents != nullptr) contents->lose(choices);
@@ -122,6 +145,10 @@ void volume::write_down() const {
     std::ofstream target(root_ + path, std::ios::binary);
     const std::string& bytes = contents->safe();
     target.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+    target.close();
+    if (!target)
+      throw std::runtime_error("a simulated disk: " + root_ + path + " cannot be written");
+    std::filesystem::permissions(root_ + path, std::filesystem::perms{contents->mode()});
   }
 }
 

@@ -34,12 +34,15 @@ class volume {
   std::uint64_t size() const noexcept;
 
   /// What a program has done.
-  file created(const std::string& path);
+  file created(const std::string& path, unsigned mode);
   void made_directory(const std::string& path);
   void removed(const std::string& path);
   void renamed(const std::string& from, const std::string& to, bool exchanged);
-  /// Names in `directory` are safe now, and all that was done before the last of them.
-  void synchronise(const std::string& directory);
+  /// Returns: the number of steps so far.
+  std::size_t position() const noexcept { return settled_ + pending_.size(); }
+  /// Of the steps before `position`, those in `directory` are safe now, and all before the last of
+  /// them.
+  void synchronise(const std::string& directory, std::size_t position);
   /// Names and files become what is left.
   void fail(decisions& choices);
 
@@ -51,12 +54,14 @@ class volume {
   };
 
   void take(step one);
+  void settle(std::size_t count);
   void write_down() const;
 
   const std::string root_;
   names present_;
   names safe_;
   std::vector<step> pending_;  // since synchronise(), in order: a file system keeps a journal
+  std::size_t settled_ = 0;    // steps that are no longer pending
 };
 
 /// Returns: "/" for a name in the root.

@@ -27,6 +27,7 @@ class connection : public std::enable_shared_from_this<connection> {
                                           const place& client_name, const residence& server,
                                           const place& server_name);
 
+  bool is_alive(int side) const noexcept { return end_of(side).open && end_of(side).home.alive(); }
   const place& name(int side) const noexcept { return end_of(side).name; }
   /// Returns: the operation's result; nothing if it must wait.
   std::optional<std::int32_t> receive(int side, const operation& op);

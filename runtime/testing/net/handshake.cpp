@@ -37,7 +37,6 @@ void answer(network& inside, const std::shared_ptr<connecting>& attempt, const m
             const std::shared_ptr<connection>& made) {
   machine& client = *attempt->home.at;
   if (inside.is_cut(server, client) || !client.up) {
-    if (made != nullptr) made->vanish(0);
     return lose(inside, attempt, false);
   }
   if (made == nullptr) return finish(inside, *attempt, -ECONNREFUSED);
@@ -59,9 +58,13 @@ void arrive(network& inside, const std::shared_ptr<connecting>& attempt) {
     inside.schedule(later, [&inside, attempt, server] { answer(inside, attempt, *server, {}); });
     return;
   }
-  const auto made =
-      connection::make(inside, attempt->home, attempt->name, listener->home(), attempt->target);
-  if (!listener->admit(made)) return lose(inside, attempt, false);
+  std::shared_ptr<connection> made = attempt->admitted;
+  if (made == nullptr || !made->is_alive(1)) {
+    made =
+        connection::make(inside, attempt->home, attempt->name, listener->home(), attempt->target);
+    if (!listener->admit(made)) return lose(inside, attempt, false);
+    attempt->admitted = made;
+  }
   made->send_not_before(1, later);
   inside.schedule(later,
                   [&inside, attempt, server, made] { answer(inside, attempt, *server, made); });

@@ -87,7 +87,7 @@ class network final : public detail::simulated_system {
   int getsockname(int fd, sockaddr* address, socklen_t* length) noexcept override;
   int getpeername(int fd, sockaddr* address, socklen_t* length) noexcept override;
   int shutdown(int fd, int direction) noexcept override;
-  void hand_over(int fd) noexcept override { handed_over_ = fd; }
+  void hand_over(int fd) noexcept override { handed_over_.insert(fd); }
   bool has_input(int fd) noexcept override;
   std::optional<std::string> address_of(std::string_view host) override;
   void await_offload_thread() override;
@@ -119,7 +119,7 @@ class network final : public detail::simulated_system {
   std::vector<std::weak_ptr<connection>> connections_;
   std::size_t enough_connections_ = 64;  // until those that are gone are dropped
   std::uint64_t sockets_made_ = 0;
-  int handed_over_ = -1;  // the descriptor of which forget() does not mean the end
+  std::set<int> handed_over_;  // the descriptors of which forget() does not mean the end
   std::set<link> cut_;
   std::vector<operation*> waits_;  // in the order of their submission
   bool is_changed_ = false;

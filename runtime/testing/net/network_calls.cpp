@@ -52,6 +52,7 @@ std::int32_t network::open(const residence& home,
                std::strerror(errno));
     return -EMFILE;
   }
+  handed_over_.erase(number);
   forget(number);  // a descriptor that was closed without a word
   auto made = make();
   made->set_number(++sockets_made_);
@@ -61,7 +62,7 @@ std::int32_t network::open(const residence& home,
 }
 
 void network::forget(int fd) {
-  if (std::exchange(handed_over_, -1) == fd) return;
+  if (handed_over_.erase(fd) > 0) return;
   const auto found = sockets_.find(fd);
   if (found == sockets_.end()) return;
   simulated_socket& socket = *found->second;

@@ -20,6 +20,7 @@ struct connecting {
   int lost = 0;               // handshakes that were not answered
   bool is_abandoned = false;  // by its socket
   std::optional<std::int32_t> result;
+  std::shared_ptr<connection> admitted;  // by the server, whose answer may be lost
   std::shared_ptr<connection> made;
 };
 
