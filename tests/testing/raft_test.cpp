@@ -25,8 +25,6 @@ using motet::testing::outcome;
 using motet::testing::plan;
 using motet::testing::world;
 
-constexpr std::uint16_t port = 7'000;
-
 /// What all nodes have done, as an observer sees it.
 struct observer {
   std::map<std::uint64_t, std::string> agreed;   // by index
@@ -70,7 +68,7 @@ void run_node(world& in, observer& all, std::size_t self, bool syncs) {
   group tasks;
   tasks.spin([&] { node.run(); });
   tasks.spin([&, self] {
-    for (int i = 0;; ++i) {
+    for (;;) {
       sleep_for(std::chrono::milliseconds(in.random(400)));
       const std::string command =
           std::to_string(self) + "." + std::to_string(clock::now().time_since_epoch().count());
