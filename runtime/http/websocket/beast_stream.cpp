@@ -8,8 +8,8 @@
 #include <random>
 #include <system_error>
 
-#include "io/net/socket_calls.hpp"
 #include "http/send.hpp"
+#include "io/net/socket_calls.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace http {
 
