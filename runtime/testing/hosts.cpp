@@ -24,8 +24,8 @@ host_state::~host_state() {
 }
 
 void host_state::start() {
-  family_.spin({.name = at_.name}, [this] { run(); }, site_);
-  at_.up = true;
+  family_.spin({.name = computer_.name}, [this] { run(); }, site_);
+  computer_.up = true;
   runs_ = true;
   has_begun_ = false;
   ended_.reset();
@@ -35,7 +35,7 @@ void host_state::start() {
 /// Whatever happens in a life that is over has no effect.
 void host_state::run() {
   has_begun_ = true;
-  const residence home{&at_, at_.life};
+  const residence home{&computer_, computer_.life};
   present_residence() = home;
   std::exception_ptr cancellation;
   try {
@@ -44,7 +44,7 @@ void host_state::run() {
     cancellation = std::current_exception();
   } catch (...) {
     if (home.alive())
-      inside_.fail("the host " + at_.name + " threw: " + text_of(std::current_exception()));
+      inside_.fail("the host " + computer_.name + " threw: " + text_of(std::current_exception()));
   }
   end_children(home);
   if (home.alive()) report_left_open(home);
@@ -55,24 +55,24 @@ void host_state::run() {
 void host_state::end_children(const residence& home) {
   if (!detail::end_own_children("the program of its host is over")) return;
   while (const std::exception_ptr error = detail::take_error_of_child(detail::here().running())) {
-    if (home.alive()) inside_.fail("the host " + at_.name + " threw: " + text_of(error));
+    if (home.alive()) inside_.fail("the host " + computer_.name + " threw: " + text_of(error));
   }
 }
 
 void host_state::report_left_open(const residence& home) {
   const auto report = [&](const char* what, const std::optional<call_site>& maker) {
     if (maker.has_value())
-      inside_.fail("the host " + at_.name + " left a " + what + " open, made by the fiber of " +
-                   text_of(*maker));
+      inside_.fail("the host " + computer_.name + " left a " + what +
+                   " open, made by the fiber of " + text_of(*maker));
   };
   report("socket", inside_.net.left_open(home));
   report("file", inside_.storage.left_open(home));
 }
 
 void host_state::crash(bool resets) {
-  if (!at_.up) return;
-  inside_.net.crash(at_, resets);
-  ++at_.life;
+  if (!computer_.up) return;
+  inside_.net.crash(computer_, resets);
+  ++computer_.life;
   if (!runs_) return;
   family_.cancel("its host has crashed", site_);
   if (!has_begun_) end();
@@ -93,11 +93,11 @@ host::host(host&&) noexcept = default;
 host::~host() = default;
 
 const std::string& host::name() const noexcept {
-  return state_->at().name;
+  return state_->computer().name;
 }
 
 std::string host::address() const {
-  return text_of(state_->at());
+  return text_of(state_->computer());
 }
 
 bool host::running() const noexcept {
@@ -115,12 +115,12 @@ host world::add(std::string name, std::function<void()> main, call_site site) {
 
 void world::crash(host& crashed) {
   host_state& state = *crashed.state_;
-  if (present_residence().at == &state.at())
+  if (present_residence().owner == &state.computer())
     throw std::logic_error("world::crash() of " + crashed.name() + " on a fiber of that host");
-  if (state.at().up) {
+  if (state.computer().up) {
     const bool power_fails = inside_.choices.decide(choice::crash, 2) == 1;
     state.crash(!power_fails);
-    if (power_fails) inside_.storage.fail(state.at());
+    if (power_fails) inside_.storage.fail(state.computer());
   }
   state.await_end();
 }
@@ -138,9 +138,9 @@ void world::restart(host& restarted) {
   state.start();
 }
 
-void world::partition(const host& from, const host& to, direction which) {
-  const machine& first = from.state_->at();
-  const machine& second = to.state_->at();
+void world::partition(const host& source, const host& target, direction which) {
+  const machine& first = source.state_->computer();
+  const machine& second = target.state_->computer();
   inside_.net.cut(first, second);
   if (which == direction::both) inside_.net.cut(second, first);
 }

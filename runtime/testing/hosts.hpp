@@ -16,14 +16,14 @@ class simulation;
 
 class host_state {
  public:
-  host_state(simulation& inside, machine& at, std::function<void()> main, call_site site)
-      : inside_(inside), at_(at), main_(std::move(main)), site_(site) {}
+  host_state(simulation& inside, machine& computer, std::function<void()> main, call_site site)
+      : inside_(inside), computer_(computer), main_(std::move(main)), site_(site) {}
   host_state(const host_state&) = delete;
   host_state& operator=(const host_state&) = delete;
   ~host_state();
 
-  machine& at() const noexcept { return at_; }
-  bool running() const noexcept { return runs_ && at_.up; }
+  machine& computer() const noexcept { return computer_; }
+  bool running() const noexcept { return runs_ && computer_.up; }
   void start();
   /// Ends its machine's life. If `resets`, its peers are told.
   void crash(bool resets);
@@ -37,7 +37,7 @@ class host_state {
   void report_left_open(const residence& home);
 
   simulation& inside_;
-  machine& at_;
+  machine& computer_;
   const std::function<void()> main_;
   const call_site site_;  // of world::add()
   bool runs_ = false;

@@ -167,7 +167,7 @@ class world {
   void restart(host& restarted);
   /// Drops the packets between two hosts. What streams send arrives when the partition is healed.
   /// Not a switchpoint.
-  void partition(const host& from, const host& to, direction which = direction::both);
+  void partition(const host& source, const host& target, direction which = direction::both);
   /// Ends all partitions.
   /// Not a switchpoint.
   void heal();

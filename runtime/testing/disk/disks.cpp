@@ -48,11 +48,12 @@ void disks::remove() noexcept {
 bool disks::has(const operation& op) const {
   if (op.kind == verb::wait_fd) return false;
   if (op.kind == verb::splice && open_.contains(op.target)) return true;
-  return open_.contains(op.fd) || (begins_with_path(op.kind) && present_residence().at != nullptr);
+  return open_.contains(op.fd) ||
+         (begins_with_path(op.kind) && present_residence().owner != nullptr);
 }
 
-volume& disks::volume_of(const machine& at) {
-  std::unique_ptr<volume>& found = volumes_[&at];
+volume& disks::volume_of(const machine& owner) {
+  std::unique_ptr<volume>& found = volumes_[&owner];
   if (found != nullptr) return *found;
   if (place_.empty()) {
     const char* const directory = std::getenv("TMPDIR");
@@ -61,22 +62,22 @@ volume& disks::volume_of(const machine& at) {
       throw std::system_error(errno, std::system_category(), "mkdtemp of " + place_);
     place_ = std::filesystem::canonical(place_).string();
   }
-  found = std::make_unique<volume>(place_ + "/" + text_of(at));
+  found = std::make_unique<volume>(place_ + "/" + text_of(owner));
   return *found;
 }
 
 /// A directory may have been renamed since it was opened. Returns: "" for what is not on the
 /// volume.
-std::string disks::path_of(const volume& on, int directory) const {
+std::string disks::path_of(const volume& store, int directory) const {
   std::array<char, 4'096> real{};
   const std::string link = "/proc/self/fd/" + std::to_string(directory);
   const ssize_t size = ::readlink(link.c_str(), real.data(), real.size());
   const std::string target(real.data(), size > 0 ? static_cast<std::size_t>(size) : 0);
-  if (target == on.root()) return "/";
-  return target.starts_with(on.root() + "/") ? target.substr(on.root().size()) : "";
+  if (target == store.root()) return "/";
+  return target.starts_with(store.root() + "/") ? target.substr(store.root().size()) : "";
 }
 
-std::int32_t disks::find_path(volume& on, int directory, const char* path,
+std::int32_t disks::find_path(volume& store, int directory, const char* path,
                               std::string& result) const {
   std::string base = "/";
   if (*path == '\0') return -ENOENT;
@@ -84,7 +85,7 @@ std::int32_t disks::find_path(volume& on, int directory, const char* path,
     const auto found = open_.find(directory);
     if (found == open_.end()) return -EBADF;
     if (found->second.contents != nullptr) return -ENOTDIR;
-    base = path_of(on, directory) + "/";
+    base = path_of(store, directory) + "/";
   }
   result = std::filesystem::path(base + path).lexically_normal().string();
   if (!result.starts_with('/')) result.insert(0, "/");
@@ -108,7 +109,7 @@ bool disks::submit(operation& op) {
     net_.schedule(due, [] {});
     return false;
   }
-  op.result = perform(op, volume_of(*home.at), home);
+  op.result = perform(op, volume_of(*home.owner), home);
   return true;
 }
 
@@ -139,7 +140,7 @@ void disks::complete(completions& ended) {
 void disks::forget(int fd) {
   const auto found = open_.find(fd);
   if (found == open_.end()) return;
-  --found->second.home.at->descriptors;
+  --found->second.home.owner->descriptors;
   open_.erase(found);
 }
 

@@ -62,22 +62,22 @@ class disks {
     std::size_t position = 0;  // of the file's or the volume's changes
   };
 
-  volume& volume_of(const machine& at);
+  volume& volume_of(const machine& owner);
   /// Returns: minus an errno value if there is no such path.
-  std::int32_t find_path(volume& on, int directory, const char* path, std::string& result) const;
-  std::string path_of(const volume& on, int directory) const;
-  std::int32_t perform(operation& op, volume& on, const residence& home);
-  std::int32_t perform_on_path(operation& op, volume& on);
-  std::int32_t open(const operation& op, volume& on, const residence& home);
+  std::int32_t find_path(volume& store, int directory, const char* path, std::string& result) const;
+  std::string path_of(const volume& store, int directory) const;
+  std::int32_t perform(operation& op, volume& store, const residence& home);
+  std::int32_t perform_on_path(operation& op, volume& store);
+  std::int32_t open(const operation& op, volume& store, const residence& home);
   std::int32_t read(operation& op, const open_file& source);
-  std::int32_t write(operation& op, volume& on, const open_file& target);
-  std::int32_t allocate(const operation& op, volume& on, const open_file& target);
+  std::int32_t write(operation& op, volume& store, const open_file& target);
+  std::int32_t allocate(const operation& op, volume& store, const open_file& target);
   std::int32_t truncate(const operation& op, const open_file& target);
-  std::int32_t rename(const operation& op, volume& on, const std::string& path);
+  std::int32_t rename(const operation& op, volume& store, const std::string& path);
   std::int32_t list(const operation& op, open_file& source);
   std::size_t position_of(const operation& op);
   std::int32_t synchronise(const operation& op, std::size_t position);
-  std::uint64_t room(volume& on) const;
+  std::uint64_t room(volume& store) const;
 
   decisions& choices_;
   network& net_;

@@ -37,8 +37,8 @@ bool has_offset(verb kind) noexcept {
 
 }  // namespace
 
-std::int32_t disks::perform(operation& op, volume& on, const residence& home) {
-  if (op.kind == verb::openat) return open(op, on, home);
+std::int32_t disks::perform(operation& op, volume& store, const residence& home) {
+  if (op.kind == verb::openat) return open(op, store, home);
   const auto found = open_.find(op.fd);
   const bool is_open = found != open_.end();
   switch (op.kind) {
@@ -51,9 +51,9 @@ std::int32_t disks::perform(operation& op, volume& on, const residence& home) {
     case verb::writev:
     case verb::pwrite:
     case verb::pwritev:
-      return is_open ? write(op, on, found->second) : -EBADF;
+      return is_open ? write(op, store, found->second) : -EBADF;
     case verb::fallocate:
-      return is_open ? allocate(op, on, found->second) : -EBADF;
+      return is_open ? allocate(op, store, found->second) : -EBADF;
     case verb::ftruncate:
       return is_open ? truncate(op, found->second) : -EBADF;
     case verb::getdents:
@@ -62,7 +62,7 @@ std::int32_t disks::perform(operation& op, volume& on, const residence& home) {
     case verb::renameat:
     case verb::unlinkat:
     case verb::mkdirat:
-      return perform_on_path(op, on);
+      return perform_on_path(op, store);
     case verb::splice:
       return -EINVAL;
     default:
@@ -70,35 +70,36 @@ std::int32_t disks::perform(operation& op, volume& on, const residence& home) {
   }
 }
 
-std::int32_t disks::perform_on_path(operation& op, volume& on) {
+std::int32_t disks::perform_on_path(operation& op, volume& store) {
   if (op.kind == verb::statx && *op.path == '\0')
     return result_or_errno(::statx(op.fd, "", op.flags, op.length, op.status));
   std::string path;
-  if (const std::int32_t error = find_path(on, op.fd, op.path, path); error != 0) return error;
-  const std::string real = on.root() + path;
+  if (const std::int32_t error = find_path(store, op.fd, op.path, path); error != 0) return error;
+  const std::string real = store.root() + path;
   if (op.kind == verb::statx)
     return result_or_errno(::statx(AT_FDCWD, real.c_str(), op.flags, op.length, op.status));
   if (path == "/") return op.kind == verb::mkdirat ? -EEXIST : -EBUSY;
-  if (op.kind == verb::renameat) return rename(op, on, path);
+  if (op.kind == verb::renameat) return rename(op, store, path);
   if (op.kind == verb::mkdirat) {
     const auto result = result_or_errno(::mkdir(real.c_str(), op.length));
-    if (result == 0) on.made_directory(path);
+    if (result == 0) store.made_directory(path);
     return result;
   }
   const auto result = result_or_errno(::unlinkat(AT_FDCWD, real.c_str(), op.flags));
-  if (result == 0) on.removed(path);
+  if (result == 0) store.removed(path);
   return result;
 }
 
-std::int32_t disks::rename(const operation& op, volume& on, const std::string& path) {
+std::int32_t disks::rename(const operation& op, volume& store, const std::string& path) {
   std::string new_path;
-  const std::int32_t error = find_path(on, static_cast<int>(op.length), op.new_path, new_path);
+  const std::int32_t error = find_path(store, static_cast<int>(op.length), op.new_path, new_path);
   if (error != 0) return error;
   if (new_path == "/") return -EBUSY;
   const auto flags = static_cast<unsigned>(op.flags);
-  const auto result = result_or_errno(::renameat2(AT_FDCWD, (on.root() + path).c_str(), AT_FDCWD,
-                                                  (on.root() + new_path).c_str(), flags));
-  if (result == 0 && path != new_path) on.renamed(path, new_path, (flags & RENAME_EXCHANGE) != 0);
+  const auto result = result_or_errno(::renameat2(AT_FDCWD, (store.root() + path).c_str(), AT_FDCWD,
+                                                  (store.root() + new_path).c_str(), flags));
+  if (result == 0 && path != new_path)
+    store.renamed(path, new_path, (flags & RENAME_EXCHANGE) != 0);
   return result;
 }
 
@@ -110,10 +111,10 @@ std::int32_t disks::list(const operation& op, open_file& source) {
     const ssize_t size = ::getdents64(op.fd, page.data(), page.size());
     if (size < 0) return -errno;
     source.reads_names = size == 0;
-    for (ssize_t at = 0; at < size;) {
-      const auto* const entry = reinterpret_cast<const dirent64*>(page.data() + at);
+    for (ssize_t offset = 0; offset < size;) {
+      const auto* const entry = reinterpret_cast<const dirent64*>(page.data() + offset);
       source.names.emplace_back(reinterpret_cast<const char*>(entry), entry->d_reclen);
-      at += entry->d_reclen;
+      offset += entry->d_reclen;
     }
   }
   const auto is_after = [](const std::string& one, const std::string& other) {
@@ -131,22 +132,22 @@ std::int32_t disks::list(const operation& op, open_file& source) {
   return size == 0 && !source.names.empty() ? -EINVAL : static_cast<std::int32_t>(size);
 }
 
-std::int32_t disks::open(const operation& op, volume& on, const residence& home) {
+std::int32_t disks::open(const operation& op, volume& store, const residence& home) {
   std::string path;
-  if (const std::int32_t error = find_path(on, op.fd, op.path, path); error != 0) return error;
+  if (const std::int32_t error = find_path(store, op.fd, op.path, path); error != 0) return error;
   if ((op.flags & O_TMPFILE) == O_TMPFILE) return -EOPNOTSUPP;
-  if (home.at->descriptors >= net_.rules.descriptors) return -EMFILE;
-  const int number = ::open((on.root() + path).c_str(), op.flags & ~O_DIRECT, op.length);
+  if (home.owner->descriptors >= net_.rules.descriptors) return -EMFILE;
+  const int number = ::open((store.root() + path).c_str(), op.flags & ~O_DIRECT, op.length);
   struct stat status{};
   if (number < 0 || ::fstat(number, &status) != 0) return -errno;
   constexpr unsigned permissions = 07777;
-  volume::file contents = on.file_at(path);
+  volume::file contents = store.file_at(path);
   if (contents == nullptr && S_ISREG(status.st_mode))
-    contents = on.created(path, status.st_mode & permissions);
+    contents = store.created(path, status.st_mode & permissions);
   if (contents != nullptr && (op.flags & O_TRUNC) != 0 && contents->size() > 0)
     contents->add({.sets_size = true});
-  forget(number);  // a descriptor that was closed without a word
-  ++home.at->descriptors;
+  forget(number);  // a descriptor that was closed without notice
+  ++home.owner->descriptors;
   open_[number] = {home, detail::here().running().site, std::move(contents),
                    (op.flags & O_APPEND) != 0, (op.flags & O_DSYNC) != 0};
   return number;
@@ -164,13 +165,13 @@ std::int32_t disks::read(operation& op, const open_file&) {
   return static_cast<std::int32_t>(size);
 }
 
-std::uint64_t disks::room(volume& on) const {
-  const std::uint64_t used = on.size();
+std::uint64_t disks::room(volume& store) const {
+  const std::uint64_t used = store.size();
   if (rules.capacity == 0) return UINT64_MAX;
   return used < rules.capacity ? rules.capacity - used : 0;
 }
 
-std::int32_t disks::write(operation& op, volume& on, const open_file& target) {
+std::int32_t disks::write(operation& op, volume& store, const open_file& target) {
   if (target.contents == nullptr) return -EBADF;
   if (net_.happens(rules.errors)) return -EIO;
   std::string bytes = gathered(op, SIZE_MAX);
@@ -181,7 +182,7 @@ std::int32_t disks::write(operation& op, volume& on, const open_file& target) {
   const std::uint64_t offset = appends ? old_size : static_cast<std::uint64_t>(position);
   const std::uint64_t end = offset + bytes.size();
   const std::uint64_t growth = end > old_size ? end - old_size : 0;
-  const std::uint64_t excess = growth - std::min(growth, room(on));
+  const std::uint64_t excess = growth - std::min(growth, room(store));
   if (!bytes.empty() && excess >= bytes.size()) return -ENOSPC;
   bytes.resize(bytes.size() - excess);
   const ssize_t size =
@@ -194,12 +195,12 @@ std::int32_t disks::write(operation& op, volume& on, const open_file& target) {
   return static_cast<std::int32_t>(size);
 }
 
-std::int32_t disks::allocate(const operation& op, volume& on, const open_file& target) {
+std::int32_t disks::allocate(const operation& op, volume& store, const open_file& target) {
   const int mode = static_cast<int>(op.length);
   if (target.contents == nullptr || (mode & ~FALLOC_FL_KEEP_SIZE) != 0) return -EOPNOTSUPP;
   const std::uint64_t end = op.offset + op.size;
   if (end <= target.contents->size()) return 0;
-  if (end - target.contents->size() > room(on)) return -ENOSPC;
+  if (end - target.contents->size() > room(store)) return -ENOSPC;
   if (mode != 0) return 0;
   if (::ftruncate(op.fd, static_cast<off_t>(end)) != 0) return -errno;
   target.contents->add({.offset = end, .sets_size = true});
@@ -219,7 +220,7 @@ std::size_t disks::position_of(const operation& op) {
   if (found == open_.end()) return 0;
   const open_file& target = found->second;
   return target.contents != nullptr ? target.contents->position()
-                                    : volume_of(*target.home.at).position();
+                                    : volume_of(*target.home.owner).position();
 }
 
 /// After an error the kernel forgets what it could not write; the next call succeeds.
@@ -232,8 +233,8 @@ std::int32_t disks::synchronise(const operation& op, std::size_t position) {
   const bool fails = net_.happens(rules.errors);
   if (target.contents == nullptr) {
     if (fails) return -EIO;
-    volume& on = volume_of(*target.home.at);
-    on.synchronise(path_of(on, op.fd), position);
+    volume& store = volume_of(*target.home.owner);
+    store.synchronise(path_of(store, op.fd), position);
     return 0;
   }
   if (fails) {

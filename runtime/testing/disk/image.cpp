@@ -18,28 +18,28 @@ enum class fate : std::uint32_t { kept, lost, torn };
 constexpr std::uint32_t fates = 3;
 
 /// Of a write that was torn, the first sectors are kept.
-change first_sectors(change one, decisions& choices) {
-  const std::uint64_t first = one.offset / sector;
-  const std::uint64_t last = (one.offset + one.bytes.size() - 1) / sector;
+change first_sectors(change entry, decisions& choices) {
+  const std::uint64_t first = entry.offset / sector;
+  const std::uint64_t last = (entry.offset + entry.bytes.size() - 1) / sector;
   const std::uint64_t kept =
       choices.decide(choice::disk, static_cast<std::uint32_t>(last - first + 1));
   const std::uint64_t end = (first + kept) * sector;
-  one.bytes.resize(end > one.offset ? end - one.offset : 0);
-  return one;
+  entry.bytes.resize(end > entry.offset ? end - entry.offset : 0);
+  return entry;
 }
 
 }  // namespace
 
-void image::add(change one) {
-  size_ = one.sets_size ? one.offset : std::max(size_, one.offset + one.bytes.size());
-  pending_.push_back(std::move(one));
+void image::add(change entry) {
+  size_ = entry.sets_size ? entry.offset : std::max(size_, entry.offset + entry.bytes.size());
+  pending_.push_back(std::move(entry));
 }
 
-void image::apply(const change& one) {
-  if (one.sets_size) return safe_.resize(one.offset);
-  if (one.bytes.empty()) return;
-  safe_.resize(std::max<std::size_t>(safe_.size(), one.offset + one.bytes.size()));
-  safe_.replace(one.offset, one.bytes.size(), one.bytes);
+void image::apply(const change& entry) {
+  if (entry.sets_size) return safe_.resize(entry.offset);
+  if (entry.bytes.empty()) return;
+  safe_.resize(std::max<std::size_t>(safe_.size(), entry.offset + entry.bytes.size()));
+  safe_.replace(entry.offset, entry.bytes.size(), entry.bytes);
 }
 
 std::vector<change> image::take_before(std::size_t position) {
@@ -63,9 +63,9 @@ void image::lose(decisions& choices) {
 
 void image::miss(std::size_t position, decisions& choices) {
   for (change& each : take_before(position)) {
-    const auto what = static_cast<fate>(choices.decide(choice::disk, fates));
-    if (what == fate::kept) apply(each);
-    if (what == fate::torn && !each.bytes.empty()) apply(first_sectors(std::move(each), choices));
+    const auto result = static_cast<fate>(choices.decide(choice::disk, fates));
+    if (result == fate::kept) apply(each);
+    if (result == fate::torn && !each.bytes.empty()) apply(first_sectors(std::move(each), choices));
   }
 }
 

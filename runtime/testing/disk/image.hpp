@@ -25,7 +25,7 @@ class image {
 
   /// Returns: the permissions of the file.
   unsigned mode() const noexcept { return mode_; }
-  void add(change one);
+  void add(change entry);
   std::uint64_t size() const noexcept { return size_; }
   /// Returns: the number of changes so far.
   std::size_t position() const noexcept { return settled_ + pending_.size(); }
@@ -38,7 +38,7 @@ class image {
   const std::string& safe() const noexcept { return safe_; }
 
  private:
-  void apply(const change& one);
+  void apply(const change& entry);
   std::vector<change> take_before(std::size_t position);
 
   const unsigned mode_;

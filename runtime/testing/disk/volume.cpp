@@ -21,19 +21,21 @@ bool is_within(const std::string& path, const std::string& directory) {
 }
 
 /// Returns: where `path` is after a renaming.
-std::string moved(const std::string& path, const std::string& from, const std::string& to) {
-  return path == from || is_within(path, from) ? to + path.substr(from.size()) : path;
+std::string moved(const std::string& path, const std::string& old_path,
+                  const std::string& new_path) {
+  return path == old_path || is_within(path, old_path) ? new_path + path.substr(old_path.size())
+                                                       : path;
 }
 
 /// A directory's contents move with it.
-void move_names(volume::names& all, const std::string& from, const std::string& to) {
+void move_names(volume::names& all, const std::string& old_path, const std::string& new_path) {
   volume::names others;
   for (auto each = all.begin(); each != all.end();) {
-    if (each->first != from && !is_within(each->first, from)) {
+    if (each->first != old_path && !is_within(each->first, old_path)) {
       ++each;
       continue;
     }
-    others[moved(each->first, from, to)] = each->second;
+    others[moved(each->first, old_path, new_path)] = each->second;
     each = all.erase(each);
   }
   for (auto& [path, file] : others) all[path] = std::move(file);
@@ -66,40 +68,41 @@ std::uint64_t volume::size() const noexcept {
   return total;
 }
 
-void volume::take(step one) {
-  one.done(present_);
-  pending_.push_back(std::move(one));
+void volume::record(step entry) {
+  entry.done(present_);
+  pending_.push_back(std::move(entry));
 }
 
 volume::file volume::created(const std::string& path, unsigned mode) {
-  auto made = std::make_shared<image>(mode);
-  take({directory_of(path), {}, [path, made](names& all) { all[path] = made; }});
-  return made;
+  auto contents = std::make_shared<image>(mode);
+  record({directory_of(path), {}, [path, contents](names& all) { all[path] = contents; }});
+  return contents;
 }
 
 void volume::made_directory(const std::string& path) {
-  take({directory_of(path), {}, [path](names& all) { all[path] = nullptr; }});
+  record({directory_of(path), {}, [path](names& all) { all[path] = nullptr; }});
 }
 
 void volume::removed(const std::string& path) {
-  take({directory_of(path), {}, [path](names& all) { all.erase(path); }});
+  record({directory_of(path), {}, [path](names& all) { all.erase(path); }});
 }
 
-void volume::renamed(const std::string& from, const std::string& to, bool exchanged) {
+void volume::renamed(const std::string& old_path, const std::string& new_path, bool exchanged) {
   // An fsync names a directory as it is called then.
   for (step& each : pending_) {
     for (std::string* const name : {&each.directory, &each.other}) {
       const std::string old_name = *name;
-      *name = moved(old_name, from, to);
-      if (exchanged && *name == old_name) *name = moved(old_name, to, from);
+      *name = moved(old_name, old_path, new_path);
+      if (exchanged && *name == old_name) *name = moved(old_name, new_path, old_path);
     }
   }
-  take({directory_of(from), directory_of(to), [from, to, exchanged](names& all) {
-          const std::string aside = from + "\n";
-          if (exchanged) move_names(all, to, aside);
-          move_names(all, from, to);
-          if (exchanged) move_names(all, aside, from);
-        }});
+  record(
+      {directory_of(old_path), directory_of(new_path), [old_path, new_path, exchanged](names& all) {
+         const std::string aside = old_path + "\n";
+         if (exchanged) move_names(all, new_path, aside);
+         move_names(all, old_path, new_path);
+         if (exchanged) move_names(all, aside, old_path);
+       }});
 }
 
 void volume::synchronise(const std::string& directory, std::size_t position) {

@@ -37,7 +37,7 @@ class volume {
   file created(const std::string& path, unsigned mode);
   void made_directory(const std::string& path);
   void removed(const std::string& path);
-  void renamed(const std::string& from, const std::string& to, bool exchanged);
+  void renamed(const std::string& old_path, const std::string& new_path, bool exchanged);
   /// Returns: the number of steps so far.
   std::size_t position() const noexcept { return settled_ + pending_.size(); }
   /// Of the steps before `position`, those in `directory` are safe now, and all before the last of
@@ -53,7 +53,7 @@ class volume {
     std::function<void(names&)> done;
   };
 
-  void take(step one);
+  void record(step entry);
   void settle(std::size_t count);
   void write_down() const;
 

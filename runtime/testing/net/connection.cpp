@@ -35,34 +35,34 @@ std::shared_ptr<connection> connection::make(network& inside, const residence& c
 
 /// Bytes that have arrived can be read even if the peer has reset the connection since.
 std::optional<std::int32_t> connection::receive(int side, const operation& op) {
-  end& own = end_of(side);
-  if (!own.received.empty()) {
-    const std::size_t most = std::min(room_of(op), own.received.size());
+  end& local = end_of(side);
+  if (!local.received.empty()) {
+    const std::size_t most = std::min(room_of(op), local.received.size());
     const std::size_t size = inside_.part_of(most);
-    scatter(op, std::string_view(own.received).substr(0, size));
+    scatter(op, std::string_view(local.received).substr(0, size));
     if ((op.flags & MSG_PEEK) == 0) {
-      own.received.erase(0, size);
-      own.unread -= size;
+      local.received.erase(0, size);
+      local.unread -= size;
       inside_.note_change();
     }
     return static_cast<std::int32_t>(size);
   }
-  if (own.error != 0) return -std::exchange(own.error, 0);
-  if (own.from_peer != input::flows || !own.reads || room_of(op) == 0) return 0;
+  if (local.error != 0) return -std::exchange(local.error, 0);
+  if (local.from_peer != input::flows || !local.reads || room_of(op) == 0) return 0;
   return std::nullopt;
 }
 
 std::optional<std::int32_t> connection::send(int side, const operation& op) {
-  end& own = end_of(side);
-  if (own.error != 0) return -std::exchange(own.error, 0);
-  if (is_reset(side) || !own.writes) return -EPIPE;
+  end& local = end_of(side);
+  if (local.error != 0) return -std::exchange(local.error, 0);
+  if (is_reset(side) || !local.writes) return -EPIPE;
   const std::size_t size = room_of(op);
   if (size == 0) return 0;
   const std::size_t room = room_at(1 - side);
   if (room == 0) return std::nullopt;
   if (inside_.happens(inside_.rules.resets)) {
     send_segment(side, {.is_reset = true});
-    own.from_peer = input::reset;
+    local.from_peer = input::reset;
     inside_.note_change();
     return -ECONNRESET;
   }
@@ -77,30 +77,30 @@ std::size_t connection::room_at(int side) const noexcept {
 }
 
 short connection::readiness(int side) const {
-  const end& own = end_of(side);
-  const bool is_over = own.from_peer != input::flows || !own.reads;
-  const bool is_lost = is_reset(side) || (is_over && !own.writes);
-  int events = own.error != 0 ? POLLIN | POLLOUT | POLLERR : 0;
-  if (!own.received.empty() || is_over) events |= POLLIN;
-  if (is_reset(side) || !own.writes || room_at(1 - side) > 0) events |= POLLOUT;
+  const end& local = end_of(side);
+  const bool is_over = local.from_peer != input::flows || !local.reads;
+  const bool is_lost = is_reset(side) || (is_over && !local.writes);
+  int events = local.error != 0 ? POLLIN | POLLOUT | POLLERR : 0;
+  if (!local.received.empty() || is_over) events |= POLLIN;
+  if (is_reset(side) || !local.writes || room_at(1 - side) > 0) events |= POLLOUT;
   if (is_over) events |= POLLRDHUP;
   if (is_lost) events |= POLLHUP;
   return static_cast<short>(events);
 }
 
 void connection::shutdown(int side, int direction) {
-  end& own = end_of(side);
-  if (direction != SHUT_WR) own.reads = false;
-  if (direction != SHUT_RD && std::exchange(own.writes, false) && !is_reset(side))
+  end& local = end_of(side);
+  if (direction != SHUT_WR) local.reads = false;
+  if (direction != SHUT_RD && std::exchange(local.writes, false) && !is_reset(side))
     send_segment(side, {.is_last = true});
   inside_.note_change();
 }
 
 /// Unread bytes are lost, which the peer learns by a reset. Source: RFC 2525, 2.17.
 void connection::close(int side) {
-  end& own = end_of(side);
-  if (!own.received.empty()) return abort(side);
-  if (!is_reset(side) && std::exchange(own.writes, false)) send_segment(side, {.is_last = true});
+  end& local = end_of(side);
+  if (!local.received.empty()) return abort(side);
+  if (!is_reset(side) && std::exchange(local.writes, false)) send_segment(side, {.is_last = true});
   vanish(side);
 }
 
@@ -111,10 +111,10 @@ void connection::abort(int side) {
 }
 
 void connection::vanish(int side) {
-  end& own = end_of(side);
-  own.open = false;
-  own.writes = false;
-  own.received.clear();
+  end& local = end_of(side);
+  local.open = false;
+  local.writes = false;
+  local.received.clear();
 }
 
 void connection::send_not_before(int side, clock::time_point instant) noexcept {
@@ -123,51 +123,51 @@ void connection::send_not_before(int side, clock::time_point instant) noexcept {
 }
 
 /// A byte takes its time on the link, and then the latency; no segment overtakes another.
-void connection::send_segment(int side, segment one) {
-  const end& own = end_of(side);
+void connection::send_segment(int side, segment packet) {
+  const end& local = end_of(side);
   end& peer = end_of(1 - side);
   const clock::time_point now = clock::now();
-  peer.busy_until = std::max(now, peer.busy_until) + inside_.time_for(one.bytes.size());
-  one.arrival =
-      std::max(peer.latest, peer.busy_until + inside_.latency(*own.home.at, *peer.home.at));
-  peer.latest = one.arrival;
-  peer.unread += one.bytes.size();
-  const clock::time_point arrival = one.arrival;
-  peer.under_way.push_back(std::move(one));
+  peer.busy_until = std::max(now, peer.busy_until) + inside_.time_for(packet.bytes.size());
+  packet.arrival =
+      std::max(peer.latest, peer.busy_until + inside_.latency(*local.home.owner, *peer.home.owner));
+  peer.latest = packet.arrival;
+  peer.unread += packet.bytes.size();
+  const clock::time_point arrival = packet.arrival;
+  peer.under_way.push_back(std::move(packet));
   inside_.schedule(arrival, [self = shared_from_this(), side] { self->deliver(1 - side); });
 }
 
 void connection::deliver(int side) {
-  end& own = end_of(side);
-  while (!own.under_way.empty() && own.under_way.front().arrival <= clock::now()) {
+  end& local = end_of(side);
+  while (!local.under_way.empty() && local.under_way.front().arrival <= clock::now()) {
     if (is_held_back(side)) return;
-    segment one = std::move(own.under_way.front());
-    own.under_way.pop_front();
-    arrive(side, std::move(one));
+    segment packet = std::move(local.under_way.front());
+    local.under_way.pop_front();
+    arrive(side, std::move(packet));
   }
 }
 
 /// A machine that is down loses what arrives, and a machine that runs sends it again.
 bool connection::is_held_back(int side) const {
-  const machine& receiver = *end_of(side).home.at;
-  return !receiver.up || inside_.is_cut(*end_of(1 - side).home.at, receiver);
+  const machine& receiver = *end_of(side).home.owner;
+  return !receiver.up || inside_.is_cut(*end_of(1 - side).home.owner, receiver);
 }
 
 /// A machine that runs, but has nothing of the connection any more, answers with a reset.
-void connection::arrive(int side, segment one) {
-  end& own = end_of(side);
-  if (!own.open || !own.home.alive()) {
-    const bool is_unknown = !own.home.alive() || !one.bytes.empty();
-    if (is_unknown && !one.is_reset) send_segment(side, {.is_reset = true});
+void connection::arrive(int side, segment packet) {
+  end& local = end_of(side);
+  if (!local.open || !local.home.alive()) {
+    const bool is_unknown = !local.home.alive() || !packet.bytes.empty();
+    if (is_unknown && !packet.is_reset) send_segment(side, {.is_reset = true});
     return;
   }
-  if (own.from_peer == input::reset) return;
-  if (one.is_reset) {
-    if (own.from_peer == input::flows) own.error = ECONNRESET;
-    own.from_peer = input::reset;
+  if (local.from_peer == input::reset) return;
+  if (packet.is_reset) {
+    if (local.from_peer == input::flows) local.error = ECONNRESET;
+    local.from_peer = input::reset;
   }
-  own.received += one.bytes;
-  if (one.is_last) own.from_peer = input::ended;
+  local.received += packet.bytes;
+  if (packet.is_last) local.from_peer = input::ended;
   inside_.note_change();
 }
 
@@ -175,17 +175,17 @@ void connection::arrive(int side, segment one) {
 void connection::resume() {
   const clock::time_point now = clock::now();
   for (const int side : {0, 1}) {
-    end& own = end_of(side);
-    if (own.under_way.empty() || own.under_way.front().arrival > now || is_held_back(side))
+    end& local = end_of(side);
+    if (local.under_way.empty() || local.under_way.front().arrival > now || is_held_back(side))
       continue;
     const bool is_sent_again = end_of(1 - side).home.alive();
-    std::erase_if(own.under_way, [&](const segment& each) {
+    std::erase_if(local.under_way, [&](const segment& each) {
       return each.arrival <= now && (each.is_reset || !is_sent_again);
     });
     const clock::time_point arrival =
-        now + inside_.latency(*end_of(1 - side).home.at, *own.home.at);
-    for (segment& each : own.under_way) each.arrival = std::max(each.arrival, arrival);
-    own.latest = std::max(own.latest, arrival);
+        now + inside_.latency(*end_of(1 - side).home.owner, *local.home.owner);
+    for (segment& each : local.under_way) each.arrival = std::max(each.arrival, arrival);
+    local.latest = std::max(local.latest, arrival);
     inside_.schedule(arrival, [self = shared_from_this(), side] { self->deliver(side); });
   }
 }

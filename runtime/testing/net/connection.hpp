@@ -74,10 +74,10 @@ class connection : public std::enable_shared_from_this<connection> {
   end& end_of(int side) noexcept { return ends_[static_cast<std::size_t>(side)]; }
   const end& end_of(int side) const noexcept { return ends_[static_cast<std::size_t>(side)]; }
   std::size_t room_at(int side) const noexcept;
-  void send_segment(int side, segment one);
+  void send_segment(int side, segment packet);
   bool is_held_back(int side) const;
   void deliver(int side);
-  void arrive(int side, segment one);
+  void arrive(int side, segment packet);
 
   network& inside_;
   std::array<end, 2> ends_;

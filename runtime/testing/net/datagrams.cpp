@@ -67,15 +67,15 @@ std::int32_t datagrams::connect(const operation& op) {
 
 std::optional<std::int32_t> datagrams::receive(operation& op) {
   if (received_.empty()) return std::nullopt;
-  const packet one = received_.front();
+  const packet datagram = received_.front();
   if ((op.flags & MSG_PEEK) == 0) received_.pop_front();
-  const std::size_t size = std::min(room_of(op), one.bytes.size());
-  scatter(op, std::string_view(one.bytes).substr(0, size));
+  const std::size_t size = std::min(room_of(op), datagram.bytes.size());
+  scatter(op, std::string_view(datagram.bytes).substr(0, size));
   if (op.kind == verb::recvmsg) {
     msghdr& message = *op.message;
-    write_name(one.sender, static_cast<sockaddr*>(message.msg_name), &message.msg_namelen);
+    write_name(datagram.sender, static_cast<sockaddr*>(message.msg_name), &message.msg_namelen);
     message.msg_controllen = 0;
-    message.msg_flags = size < one.bytes.size() ? MSG_TRUNC : 0;
+    message.msg_flags = size < datagram.bytes.size() ? MSG_TRUNC : 0;
   }
   return static_cast<std::int32_t>(size);
 }
@@ -85,29 +85,32 @@ std::int32_t datagrams::send(const operation& op) {
   if (op.kind == verb::sendmsg && op.message->msg_name != nullptr)
     target = place_of(static_cast<const sockaddr*>(op.message->msg_name), op.message->msg_namelen);
   if (!target.has_value()) return -EDESTADDRREQ;
-  packet one{{}, gathered(op, largest + 1)};
-  if (one.bytes.size() > largest) return -EMSGSIZE;
+  packet datagram{{}, gathered(op, largest + 1)};
+  if (datagram.bytes.size() > largest) return -EMSGSIZE;
   if (const std::int32_t error = inside().bind_to_any(*this); error != 0) return error;
-  one.sender = name();
-  if (one.sender.is_any())
-    one.sender.address = target->is_loopback() ? loopback_address : home().at->address;
-  send_copy(*target, one);
-  if (inside().happens(inside().rules.duplicates)) send_copy(*target, one);
-  return static_cast<std::int32_t>(one.bytes.size());
+  datagram.sender = name();
+  if (datagram.sender.is_any())
+    datagram.sender.address = target->is_loopback() ? loopback_address : home().owner->address;
+  send_copy(*target, datagram);
+  if (inside().happens(inside().rules.duplicates)) send_copy(*target, datagram);
+  return static_cast<std::int32_t>(datagram.bytes.size());
 }
 
-void datagrams::send_copy(const place& target, const packet& one) {
-  machine& from = *home().at;
-  machine* const to = inside().machine_at(target.address, from);
-  if (to == nullptr || inside().happens(inside().rules.losses)) return;
-  const clock::time_point arrival =
-      clock::now() + inside().time_for(one.bytes.size()) + inside().latency(from, *to);
-  inside().schedule(arrival, [&from, to, target, one, &network = inside()] {
-    if (!to->up || network.is_cut(from, *to)) return;
-    auto* const receiver = static_cast<datagrams*>(network.datagrams_at(*to, target));
-    if (receiver != nullptr) return receiver->arrive(one);
-    auto* const sender = static_cast<datagrams*>(network.datagrams_at(from, one.sender));
-    if (sender != nullptr && !network.is_cut(*to, from)) sender->learn_refusal(target);
+void datagrams::send_copy(const place& target, const packet& datagram) {
+  machine& source_machine = *home().owner;
+  machine* const target_machine = inside().machine_at(target.address, source_machine);
+  if (target_machine == nullptr || inside().happens(inside().rules.losses)) return;
+  const clock::time_point arrival = clock::now() + inside().time_for(datagram.bytes.size()) +
+                                    inside().latency(source_machine, *target_machine);
+  inside().schedule(arrival, [&source_machine, target_machine, target, datagram,
+                              &network = inside()] {
+    if (!target_machine->up || network.is_cut(source_machine, *target_machine)) return;
+    auto* const receiver = static_cast<datagrams*>(network.datagrams_at(*target_machine, target));
+    if (receiver != nullptr) return receiver->arrive(datagram);
+    auto* const sender =
+        static_cast<datagrams*>(network.datagrams_at(source_machine, datagram.sender));
+    if (sender != nullptr && !network.is_cut(*target_machine, source_machine))
+      sender->learn_refusal(target);
   });
 }
 
@@ -118,10 +121,10 @@ void datagrams::learn_refusal(const place& target) {
 }
 
 /// A connected socket receives from its peer alone.
-void datagrams::arrive(const packet& one) {
-  const bool is_expected = !peer_.has_value() || *peer_ == one.sender;
+void datagrams::arrive(const packet& datagram) {
+  const bool is_expected = !peer_.has_value() || *peer_ == datagram.sender;
   if (!is_expected || received_.size() >= most_received) return;
-  received_.push_back(one);
+  received_.push_back(datagram);
   inside().note_change();
 }
 

@@ -33,8 +33,8 @@ class datagrams final : public simulated_socket {
   std::int32_t connect(const operation& op);
   std::optional<std::int32_t> receive(operation& op);
   std::int32_t send(const operation& op);
-  void send_copy(const place& target, const packet& one);
-  void arrive(const packet& one);
+  void send_copy(const place& target, const packet& datagram);
+  void arrive(const packet& datagram);
   void learn_refusal(const place& target);
 
   std::optional<place> peer_;

@@ -31,23 +31,23 @@ void lose(network& inside, const std::shared_ptr<connecting>& attempt, bool is_d
                   [&inside, attempt] { begin_handshake(inside, attempt); });
 }
 
-/// The server's answer arrives, unless it is lost. `made` is null if it refuses. A client that has
+/// The server's answer arrives, unless it is lost. `link` is null if it refuses. A client that has
 /// given up rejects the connection.
 void answer(network& inside, const std::shared_ptr<connecting>& attempt, const machine& server,
-            const std::shared_ptr<connection>& made) {
-  machine& client = *attempt->home.at;
+            const std::shared_ptr<connection>& link) {
+  machine& client = *attempt->home.owner;
   if (inside.is_cut(server, client) || !client.up) {
     return lose(inside, attempt, false);
   }
-  if (made == nullptr) return finish(inside, *attempt, -ECONNREFUSED);
-  if (attempt->is_abandoned || !attempt->home.alive()) return made->abort(0);
-  attempt->made = made;
+  if (link == nullptr) return finish(inside, *attempt, -ECONNREFUSED);
+  if (attempt->is_abandoned || !attempt->home.alive()) return link->abort(0);
+  attempt->link = link;
   finish(inside, *attempt, 0);
 }
 
 void arrive(network& inside, const std::shared_ptr<connecting>& attempt) {
   if (attempt->is_abandoned) return;
-  machine& client = *attempt->home.at;
+  machine& client = *attempt->home.owner;
   machine* const server = inside.machine_at(attempt->target.address, client);
   const bool is_down = server == nullptr || !server->up;
   if (is_down || inside.is_cut(client, *server) || inside.is_cut(*server, client))
@@ -58,23 +58,23 @@ void arrive(network& inside, const std::shared_ptr<connecting>& attempt) {
     inside.schedule(later, [&inside, attempt, server] { answer(inside, attempt, *server, {}); });
     return;
   }
-  std::shared_ptr<connection> made = attempt->admitted;
-  if (made == nullptr || !made->is_alive(1)) {
-    made =
+  std::shared_ptr<connection> link = attempt->half_open;
+  if (link == nullptr || !link->is_alive(1)) {
+    link =
         connection::make(inside, attempt->home, attempt->name, listener->home(), attempt->target);
-    if (!listener->admit(made)) return lose(inside, attempt, false);
-    attempt->admitted = made;
+    if (!listener->admit(link)) return lose(inside, attempt, false);
+    attempt->half_open = link;
   }
-  made->send_not_before(1, later);
+  link->send_not_before(1, later);
   inside.schedule(later,
-                  [&inside, attempt, server, made] { answer(inside, attempt, *server, made); });
+                  [&inside, attempt, server, link] { answer(inside, attempt, *server, link); });
 }
 
 }  // namespace
 
 void begin_handshake(network& inside, const std::shared_ptr<connecting>& attempt) {
   if (attempt->is_abandoned) return;
-  machine& client = *attempt->home.at;
+  machine& client = *attempt->home.owner;
   const machine* const server = inside.machine_at(attempt->target.address, client);
   const clock::duration latency = inside.latency(client, server != nullptr ? *server : client);
   inside.schedule(clock::now() + latency, [&inside, attempt] { arrive(inside, attempt); });

@@ -21,14 +21,14 @@ struct machine {
 };
 
 /// Returns: its address, such as "10.0.0.2".
-std::string text_of(const machine& one);
+std::string text_of(const machine& host);
 
 /// A machine in one of its lives: what a fiber belongs to, and each socket.
 struct residence {
-  machine* at = nullptr;  // null: the machine of the function under test
+  machine* owner = nullptr;  // null: the machine of the function under test
   unsigned life = 0;
 
-  bool alive() const noexcept { return at->up && at->life == life; }
+  bool alive() const noexcept { return owner->up && owner->life == life; }
   friend bool operator==(const residence&, const residence&) = default;
 };
 

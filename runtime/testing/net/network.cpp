@@ -21,10 +21,10 @@ constexpr clock::duration loopback_latency = 20us;
 
 }  // namespace
 
-std::string text_of(const machine& one) {
+std::string text_of(const machine& host) {
   std::string text;
   for (const int shift : {24, 16, 8, 0})
-    text += (text.empty() ? "" : ".") + std::to_string(one.address >> shift & 0xff);
+    text += (text.empty() ? "" : ".") + std::to_string(host.address >> shift & 0xff);
   return text;
 }
 
@@ -56,8 +56,8 @@ void network::crash(machine& crashed, bool resets) {
   schedule(crashed.quiet_until, [this] { note_change(); });
 }
 
-void network::cut(const machine& from, const machine& to) {
-  cut_.insert({from.address, to.address});
+void network::cut(const machine& source, const machine& target) {
+  cut_.insert({source.address, target.address});
 }
 
 void network::heal() {
@@ -71,12 +71,12 @@ void network::resume() {
   }
 }
 
-void network::keep(const std::shared_ptr<connection>& made) {
+void network::keep(const std::shared_ptr<connection>& link) {
   if (connections_.size() >= enough_connections_) {
     std::erase_if(connections_, [](const auto& each) { return each.expired(); });
     enough_connections_ = 2 * connections_.size() + 64;
   }
-  connections_.push_back(made);
+  connections_.push_back(link);
 }
 
 std::vector<simulated_socket*> network::sockets_of(const residence& home) const {
@@ -89,8 +89,8 @@ std::vector<simulated_socket*> network::sockets_of(const residence& home) const 
   return result;
 }
 
-bool network::is_cut(const machine& from, const machine& to) const {
-  return cut_.contains({from.address, to.address});
+bool network::is_cut(const machine& source, const machine& target) const {
+  return cut_.contains({source.address, target.address});
 }
 
 std::optional<call_site> network::left_open(const residence& home) const {
@@ -100,9 +100,9 @@ std::optional<call_site> network::left_open(const residence& home) const {
 }
 
 /// In sixteen steps, of which the first is the shortest.
-clock::duration network::latency(const machine& from, const machine& to) {
+clock::duration network::latency(const machine& source, const machine& target) {
   constexpr std::uint32_t steps = 16;
-  if (&from == &to) return loopback_latency;
+  if (&source == &target) return loopback_latency;
   const clock::duration range = std::max(rules.longest_latency - rules.shortest_latency, 0ns);
   if (range == 0ns) return rules.shortest_latency;
   return rules.shortest_latency + range * choices_.decide(choice::latency, steps) / (steps - 1);
@@ -181,7 +181,7 @@ void network::complete(completions& ended) {
 bool network::is_quiet(int fd) const {
   const auto found = sockets_.find(fd);
   if (found == sockets_.end() || found->second->home().alive()) return false;
-  return clock::now() < found->second->home().at->quiet_until;
+  return clock::now() < found->second->home().owner->quiet_until;
 }
 
 std::optional<std::int32_t> network::attempt(operation& op) {

@@ -40,14 +40,14 @@ class network final : public detail::simulated_system {
   machine* machine_at(std::uint32_t address, machine& asking) noexcept;
   /// Ends the machine's life: its sockets stop. If `resets`, their peers are told.
   void crash(machine& crashed, bool resets);
-  void cut(const machine& from, const machine& to);
+  void cut(const machine& source, const machine& target);
   void heal();
-  bool is_cut(const machine& from, const machine& to) const;
+  bool is_cut(const machine& source, const machine& target) const;
   /// Returns: who made a socket that is still open; nothing if none of that life is.
   std::optional<call_site> left_open(const residence& home) const;
 
   /// Decisions.
-  clock::duration latency(const machine& from, const machine& to);
+  clock::duration latency(const machine& source, const machine& target);
   clock::duration time_for(std::size_t bytes) const;
   /// Returns: a number of bytes in [1, most], of which there must be one.
   std::size_t part_of(std::size_t most);
@@ -57,15 +57,15 @@ class network final : public detail::simulated_system {
   void schedule(clock::time_point due, std::function<void()> event);
   clock::time_point next_event() const noexcept;
   void pass_to(clock::time_point now);
-  void keep(const std::shared_ptr<connection>& made);
+  void keep(const std::shared_ptr<connection>& link);
   /// What a partition or a machine that was down has held back goes on its way.
   void resume();
   /// An operation that waits may be possible now.
   void note_change() noexcept { is_changed_ = true; }
 
   /// Sockets.
-  simulated_socket* listener_at(const machine& at, const place& name) const noexcept;
-  simulated_socket* datagrams_at(const machine& at, const place& name) const noexcept;
+  simulated_socket* listener_at(const machine& owner, const place& name) const noexcept;
+  simulated_socket* datagrams_at(const machine& owner, const place& name) const noexcept;
   /// Gives a socket a port of its machine, unless it has one. Returns: 0 or -EADDRINUSE.
   std::int32_t bind_to_any(simulated_socket& socket);
   /// Returns: a descriptor for what `make` makes, or -EMFILE, -ENETDOWN.
@@ -96,7 +96,7 @@ class network final : public detail::simulated_system {
   std::function<void(std::string)> on_failure;  // of the simulation itself
 
  private:
-  using link = std::pair<std::uint32_t, std::uint32_t>;  // from, to
+  using route = std::pair<std::uint32_t, std::uint32_t>;  // from, to
   struct binding {
     int kind = 0;
     std::uint32_t address = 0;
@@ -109,7 +109,7 @@ class network final : public detail::simulated_system {
   bool is_quiet(int fd) const;
   std::optional<std::int32_t> attempt(operation& op);
   std::vector<simulated_socket*> sockets_of(const residence& home) const;
-  simulated_socket* bound_at(int kind, const machine& at, const place& name) const noexcept;
+  simulated_socket* bound_at(int kind, const machine& owner, const place& name) const noexcept;
 
   decisions& choices_;
   std::deque<machine> machines_;
@@ -120,7 +120,7 @@ class network final : public detail::simulated_system {
   std::size_t enough_connections_ = 64;  // until those that are gone are dropped
   std::uint64_t sockets_made_ = 0;
   std::set<int> handed_over_;  // the descriptors of which forget() does not mean the end
-  std::set<link> cut_;
+  std::set<route> cut_;
   std::vector<operation*> waits_;  // in the order of their submission
   bool is_changed_ = false;
 };

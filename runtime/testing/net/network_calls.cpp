@@ -22,8 +22,9 @@ namespace {
 
 constexpr int ports = 32'768;  // those that connect() may choose are the upper half
 
-void advance_port(machine& at) noexcept {
-  at.next_port = at.next_port == UINT16_MAX ? ports : static_cast<std::uint16_t>(at.next_port + 1);
+void advance_port(machine& owner) noexcept {
+  owner.next_port =
+      owner.next_port == UINT16_MAX ? ports : static_cast<std::uint16_t>(owner.next_port + 1);
 }
 
 /// Returns: -1 with errno set for minus an errno value; else `result`.
@@ -37,7 +38,7 @@ int as_call(std::int32_t result) noexcept {
 
 residence network::home_of_caller() {
   const residence& home = present_residence();
-  return home.at != nullptr ? home : first_home();
+  return home.owner != nullptr ? home : first_home();
 }
 
 /// The number is one of the kernel's, so nothing else has it; of what it stands for the kernel
@@ -45,7 +46,7 @@ residence network::home_of_caller() {
 std::int32_t network::open(const residence& home,
                            const std::function<std::unique_ptr<simulated_socket>()>& make) {
   if (!home.alive()) return -ENETDOWN;
-  if (home.at->descriptors >= rules.descriptors) return -EMFILE;
+  if (home.owner->descriptors >= rules.descriptors) return -EMFILE;
   const int number = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   if (number < 0) {
     on_failure(std::string("a simulated socket needs a descriptor of the process: ") +
@@ -53,11 +54,11 @@ std::int32_t network::open(const residence& home,
     return -EMFILE;
   }
   handed_over_.erase(number);
-  forget(number);  // a descriptor that was closed without a word
+  forget(number);  // a descriptor that was closed without notice
   auto made = make();
   made->set_number(++sockets_made_);
   sockets_.emplace(number, std::move(made));
-  ++home.at->descriptors;
+  ++home.owner->descriptors;
   return number;
 }
 
@@ -67,7 +68,7 @@ void network::forget(int fd) {
   if (found == sockets_.end()) return;
   simulated_socket& socket = *found->second;
   std::erase_if(bound_, [&](const auto& entry) { return entry.second == &socket; });
-  --socket.home().at->descriptors;
+  --socket.home().owner->descriptors;
   if (socket.home().alive()) socket.close();
   sockets_.erase(found);
   note_change();
@@ -95,37 +96,38 @@ std::int32_t network::bind_to_any(simulated_socket& socket) {
 }
 
 std::int32_t network::bind_name(simulated_socket& socket, place name) {
-  machine& at = *socket.home().at;
+  machine& owner = *socket.home().owner;
   if (!socket.home().alive()) return -ENETDOWN;
   if (socket.name().port != 0) return -EINVAL;
-  if (!name.is_any() && !name.is_loopback() && name.address != at.address) return -EADDRNOTAVAIL;
+  if (!name.is_any() && !name.is_loopback() && name.address != owner.address) return -EADDRNOTAVAIL;
   if (name.port == 0) {
     const auto is_used = [&](std::uint16_t port) {
-      return bound_.contains({socket.kind(), at.address, port});
+      return bound_.contains({socket.kind(), owner.address, port});
     };
-    for (int tries = ports; tries > 0 && is_used(at.next_port); --tries) advance_port(at);
-    name.port = at.next_port;
-    advance_port(at);
+    for (int tries = ports; tries > 0 && is_used(owner.next_port); --tries) advance_port(owner);
+    name.port = owner.next_port;
+    advance_port(owner);
   }
-  const bool is_new = bound_.try_emplace({socket.kind(), at.address, name.port}, &socket).second;
+  const bool is_new = bound_.try_emplace({socket.kind(), owner.address, name.port}, &socket).second;
   if (!is_new) return -EADDRINUSE;
   socket.set_name(name);
   return 0;
 }
 
-simulated_socket* network::bound_at(int kind, const machine& at, const place& name) const noexcept {
-  const auto found = bound_.find({kind, at.address, name.port});
+simulated_socket* network::bound_at(int kind, const machine& owner,
+                                    const place& name) const noexcept {
+  const auto found = bound_.find({kind, owner.address, name.port});
   if (found == bound_.end()) return nullptr;
   const place& own = found->second->name();
   return own.is_any() || own.address == name.address ? found->second : nullptr;
 }
 
-simulated_socket* network::listener_at(const machine& at, const place& name) const noexcept {
-  return bound_at(SOCK_STREAM, at, name);
+simulated_socket* network::listener_at(const machine& owner, const place& name) const noexcept {
+  return bound_at(SOCK_STREAM, owner, name);
 }
 
-simulated_socket* network::datagrams_at(const machine& at, const place& name) const noexcept {
-  return bound_at(SOCK_DGRAM, at, name);
+simulated_socket* network::datagrams_at(const machine& owner, const place& name) const noexcept {
+  return bound_at(SOCK_DGRAM, owner, name);
 }
 
 int network::listen(int fd, int backlog) noexcept {
@@ -156,7 +158,7 @@ int network::getsockname(int fd, sockaddr* address, socklen_t* length) noexcept 
   const simulated_socket& socket = *sockets_.at(fd);
   place name = socket.name();
   if (const std::optional<place> peer = socket.peer(); peer.has_value() && name.is_any())
-    name.address = peer->is_loopback() ? loopback_address : socket.home().at->address;
+    name.address = peer->is_loopback() ? loopback_address : socket.home().owner->address;
   write_name(name, address, length);
   return 0;
 }

@@ -14,15 +14,15 @@
 
 namespace motet { inline namespace MOTET_ABI { namespace testing {
 
-void stream_socket::take(std::shared_ptr<connection> made, int side) {
-  set_name(made->name(side));
-  connection_ = std::move(made);
+void stream_socket::adopt(std::shared_ptr<connection> link, int side) {
+  set_name(link->name(side));
+  connection_ = std::move(link);
   side_ = side;
 }
 
-bool stream_socket::admit(const std::shared_ptr<connection>& made) {
+bool stream_socket::admit(const std::shared_ptr<connection>& link) {
   if (pending_.size() >= static_cast<std::size_t>(backlog_)) return false;
-  pending_.push_back(made);
+  pending_.push_back(link);
   inside().note_change();
   return true;
 }
@@ -94,7 +94,8 @@ std::optional<std::int32_t> stream_socket::connect(const operation& op) {
     if (listens()) return -EISCONN;
     if (const std::int32_t error = inside().bind_to_any(*this); error != 0) return error;
     place own = name();
-    if (own.is_any()) own.address = target->is_loopback() ? loopback_address : home().at->address;
+    if (own.is_any())
+      own.address = target->is_loopback() ? loopback_address : home().owner->address;
     attempt_ = std::make_shared<connecting>();
     attempt_->home = home();
     attempt_->name = own;
@@ -103,22 +104,22 @@ std::optional<std::int32_t> stream_socket::connect(const operation& op) {
   }
   if (!attempt_->result.has_value()) return std::nullopt;
   const std::shared_ptr<connecting> over = std::exchange(attempt_, nullptr);
-  if (*over->result == 0) connection_ = over->made;
+  if (*over->result == 0) connection_ = over->link;
   return over->result;
 }
 
 std::optional<std::int32_t> stream_socket::accept(const operation& op) {
   if (!listens()) return -EINVAL;
   if (pending_.empty()) return std::nullopt;
-  const std::shared_ptr<connection> made = pending_.front();
+  const std::shared_ptr<connection> link = pending_.front();
   const std::int32_t number = inside().open(home(), [&] {
     auto result = std::make_unique<stream_socket>(inside(), home(), spawn_site());
-    result->take(made, 1);
+    result->adopt(link, 1);
     return result;
   });
   if (number < 0) return number;
   pending_.pop_front();
-  write_name(made->name(0), op.address, op.address_length);
+  write_name(link->name(0), op.address, op.address_length);
   return number;
 }
 
@@ -142,7 +143,7 @@ void drop(connection& dropped, int side, bool resets) {
 void stream_socket::abandon_attempt(bool resets) {
   if (attempt_ == nullptr) return;
   attempt_->is_abandoned = true;
-  if (attempt_->made != nullptr) drop(*attempt_->made, 0, resets);
+  if (attempt_->link != nullptr) drop(*attempt_->link, 0, resets);
   attempt_ = nullptr;
 }
 

@@ -20,8 +20,8 @@ struct connecting {
   int lost = 0;               // handshakes that were not answered
   bool is_abandoned = false;  // by its socket
   std::optional<std::int32_t> result;
-  std::shared_ptr<connection> admitted;  // by the server, whose answer may be lost
-  std::shared_ptr<connection> made;
+  std::shared_ptr<connection> half_open;  // by the server, whose answer may be lost
+  std::shared_ptr<connection> link;
 };
 
 class stream_socket final : public simulated_socket {
@@ -29,10 +29,10 @@ class stream_socket final : public simulated_socket {
   using simulated_socket::simulated_socket;
 
   /// An accepted one.
-  void take(std::shared_ptr<connection> made, int side);
+  void adopt(std::shared_ptr<connection> link, int side);
   bool listens() const noexcept { return backlog_ > 0; }
   /// For a client's handshake. Returns: false if the backlog is full.
-  bool admit(const std::shared_ptr<connection>& made);
+  bool admit(const std::shared_ptr<connection>& link);
 
   int kind() const noexcept override;
   std::int32_t listen(int backlog) override;
