@@ -183,7 +183,7 @@ def raft(program):
     """Three nodes agree on what they are given, and go on when one of them is killed."""
     with tempfile.TemporaryDirectory() as place:
         addresses = [f"127.0.0.1:{port}" for port in free_ports(3)]
-        nodes = [subprocess.Popen([program, str(index), *addresses], cwd=place, text=True, bufsize=1,
+        nodes = [subprocess.Popen([os.path.abspath(program), str(index), *addresses], cwd=place, text=True, bufsize=1,
                                   stdin=subprocess.PIPE, stdout=subprocess.PIPE) for index in range(3)]
         try:
             for index, node in enumerate(nodes):

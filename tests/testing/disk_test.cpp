@@ -16,6 +16,7 @@
 #include <system_error>
 
 #include "catch.hpp"
+#include "testing/simulations.hpp"
 
 namespace {
 
@@ -24,18 +25,8 @@ using namespace std::chrono_literals;
 using motet::testing::host;
 using motet::testing::outcome;
 using motet::testing::world;
-
-void passes(const std::function<void(world&)>& function, std::uint64_t seeds = 60) {
-  for (std::uint64_t seed = 0; seed < seeds; ++seed) {
-    const outcome result = motet::testing::run({.seed = seed}, function);
-    INFO("seed " << seed << ": " << result.failure);
-    REQUIRE(result.passed);
-  }
-}
-
-void require(bool holds, const char* rule) {
-  if (!holds) throw std::runtime_error(rule);
-}
+using ::testing::passes;
+using ::testing::require;
 
 constexpr int fresh = O_RDWR | O_CREAT | O_CLOEXEC;
 

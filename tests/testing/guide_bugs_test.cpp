@@ -19,6 +19,7 @@
 #include "catch.hpp"
 #include "testing/decisions.hpp"
 #include "testing/shrink.hpp"
+#include "testing/simulations.hpp"
 
 namespace {
 
@@ -28,12 +29,9 @@ using motet::testing::host;
 using motet::testing::outcome;
 using motet::testing::plan;
 using motet::testing::world;
+using ::testing::require;
 
 constexpr std::uint16_t port = 7'000;
-
-void require(bool holds, const char* rule) {
-  if (!holds) throw std::runtime_error(rule);
-}
 
 /// Answers lines, each by a call of `answer`.
 void serve_lines(const std::function<std::string(std::string)>& answer) {

@@ -18,31 +18,20 @@
 #include <vector>
 
 #include "catch.hpp"
+#include "testing/simulations.hpp"
 
 namespace {
 
 using namespace motet;
 using namespace std::chrono_literals;
 using motet::testing::host;
-using motet::testing::order;
 using motet::testing::outcome;
 using motet::testing::time_mode;
 using motet::testing::world;
+using ::testing::passes;
+using ::testing::require;
 
 constexpr std::uint16_t port = 7'000;
-
-void passes(const std::function<void(world&)>& function, std::uint64_t seeds = 60) {
-  for (std::uint64_t seed = 0; seed < seeds; ++seed) {
-    const outcome result =
-        motet::testing::run({.seed = seed, .how = seed % 2 ? order::any : order::open}, function);
-    INFO("seed " << seed << ": " << result.failure);
-    REQUIRE(result.passed);
-  }
-}
-
-void require(bool holds, const char* rule) {
-  if (!holds) throw std::runtime_error(rule);
-}
 
 /// Accepts one connection, and keeps it for a day.
 void accept_one() {

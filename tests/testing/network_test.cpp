@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "catch.hpp"
+#include "testing/simulations.hpp"
 
 namespace {
 
@@ -24,23 +25,13 @@ using namespace motet;
 using namespace std::chrono_literals;
 using motet::testing::direction;
 using motet::testing::host;
-using motet::testing::network_rules;
 using motet::testing::order;
 using motet::testing::outcome;
-using motet::testing::plan;
 using motet::testing::world;
+using ::testing::passes;
+using ::testing::require;
 
 constexpr std::uint16_t port = 7'000;
-
-/// Passes with a number of seeds, in either order.
-void passes(const std::function<void(world&)>& function, std::uint64_t seeds = 40) {
-  for (std::uint64_t seed = 0; seed < seeds; ++seed) {
-    const outcome result =
-        motet::testing::run({.seed = seed, .how = seed % 2 ? order::any : order::open}, function);
-    INFO("seed " << seed << ": " << result.failure);
-    REQUIRE(result.passed);
-  }
-}
 
 /// Returns: the failure, which there must be with some seed.
 std::string failure_of(const std::function<void(world&)>& function, std::uint64_t seeds = 40) {
@@ -53,10 +44,6 @@ std::string failure_of(const std::function<void(world&)>& function, std::uint64_
 
 bool contains(const std::string& text, const char* part) {
   return text.find(part) != std::string::npos;
-}
-
-void require(bool holds, const char* rule) {
-  if (!holds) throw std::runtime_error(rule);
 }
 
 void serve_echo() {

@@ -19,28 +19,19 @@
 
 #include "catch.hpp"
 #include "support.hpp"
+#include "testing/simulations.hpp"
 
 namespace {
 
 using namespace motet;
 using namespace std::chrono_literals;
 using motet::testing::host;
-using motet::testing::order;
-using motet::testing::outcome;
 using motet::testing::world;
+using ::testing::passes;
+using ::testing::require;
 
-void passes(const std::function<void(world&)>& function) {
-  const std::size_t seeds = ::testing::scaled(100'000, ::testing::under_tsan ? 30 : 300);
-  const order orders[] = {order::open, order::any, order::pct};
-  for (std::uint64_t seed = 0; seed < seeds; ++seed) {
-    const outcome result = motet::testing::run({.seed = seed, .how = orders[seed % 3]}, function);
-    INFO("seed " << seed << ": " << result.failure);
-    REQUIRE(result.passed);
-  }
-}
-
-void require(bool holds, const char* rule) {
-  if (!holds) throw std::runtime_error(rule);
+void passes_often(const std::function<void(world&)>& function) {
+  passes(function, ::testing::scaled(100'000, ::testing::under_tsan ? 30 : 300));
 }
 
 std::chrono::microseconds pause(world& in) {
@@ -64,7 +55,7 @@ void cancel_some(world& in, std::vector<fiber<void>>& fibers) {
 }  // namespace
 
 TEST_CASE("channel: cancelled senders keep their item, cancelled receivers leave it") {
-  passes([](world& in) {
+  passes_often([](world& in) {
     channel<int> items(in.random(3));
     std::set<int> sent;
     std::set<int> received;
@@ -103,7 +94,7 @@ TEST_CASE("channel: cancelled senders keep their item, cancelled receivers leave
 }
 
 TEST_CASE("semaphore: cancelled fibers hold no permit, and none is lost") {
-  passes([](world& in) {
+  passes_often([](world& in) {
     semaphore permits(2);
     int inside = 0;
     in.always([&] { return inside <= 2; });
@@ -132,7 +123,7 @@ TEST_CASE("semaphore: cancelled fibers hold no permit, and none is lost") {
 
 TEST_CASE(
     "condition_variable: a cancelled waiter holds the mutex again, and takes no notification") {
-  passes([](world& in) {
+  passes_often([](world& in) {
     mutex lock;
     condition_variable changed;
     int tokens = 0;
@@ -172,7 +163,7 @@ TEST_CASE(
 }
 
 TEST_CASE("with_timeout: it expires in time, and what has ended in time is returned") {
-  passes([](world& in) {
+  passes_often([](world& in) {
     group tasks;
     for (int i = 0; i < 5; ++i) {
       tasks.spin([&] {
@@ -191,7 +182,7 @@ TEST_CASE("with_timeout: it expires in time, and what has ended in time is retur
 }
 
 TEST_CASE("supervise: children that fail are started again, and none runs twice at once") {
-  passes([](world& in) {
+  passes_often([](world& in) {
     int running = 0;
     int done = 0;
     in.always([&] { return running <= 3; });
@@ -217,7 +208,7 @@ TEST_CASE("supervise: children that fail are started again, and none runs twice 
 }
 
 TEST_CASE("tcp_listener: a server that drains answers every request that it has accepted") {
-  passes([](world& in) {
+  passes_often([](world& in) {
     std::stop_source drain;
     std::size_t accepted = 0;
     std::size_t answered = 0;
@@ -257,7 +248,7 @@ TEST_CASE("tcp_listener: a server that drains answers every request that it has 
 
 /// A program of random steps on shared objects: it ends, and the sums are right.
 TEST_CASE("group: random programs end, and what they have counted agrees") {
-  passes([](world& in) {
+  passes_often([](world& in) {
     mutex lock;
     semaphore permits(2);
     channel<int> items(2);

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "catch.hpp"
+#include "testing/simulations.hpp"
 
 namespace {
 
@@ -19,10 +20,7 @@ using namespace std::chrono_literals;
 using motet::testing::order;
 using motet::testing::plan;
 using motet::testing::world;
-
-void require(bool holds, const char* rule) {
-  if (!holds) throw std::runtime_error(rule);
-}
+using ::testing::require;
 
 /// The waiter looks at the flag, and then waits for a notification that may have come in between.
 void lost_wake_up(world&, bool correct) {

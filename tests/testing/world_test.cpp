@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "catch.hpp"
+#include "testing/simulations.hpp"
 
 namespace {
 
@@ -22,6 +23,7 @@ using motet::testing::outcome;
 using motet::testing::plan;
 using motet::testing::time_mode;
 using motet::testing::world;
+using ::testing::require;
 
 /// Returns: the orders in which three fibers ended, over many seeds.
 std::set<std::string> orders(order how, const std::function<void(char)>& before) {
@@ -45,10 +47,6 @@ std::set<std::string> orders(order how, const std::function<void(char)>& before)
     found.insert(ended);
   }
   return found;
-}
-
-void require(bool holds, const char* rule) {
-  if (!holds) throw std::runtime_error(rule);
 }
 
 }  // namespace

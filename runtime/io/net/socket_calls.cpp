@@ -4,8 +4,8 @@
 
 #include <cerrno>
 
-#include "platform/simulated_system.hpp"
 #include "base/system_calls.hpp"
+#include "platform/simulated_system.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
