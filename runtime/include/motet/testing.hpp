@@ -24,8 +24,8 @@ namespace motet { inline namespace MOTET_ABI { namespace testing {
 enum class order {
   open,  // the first in the queue, as usual; fibers that one instant wakes enter it in any order
   any,   // any of them
-  pct    // that of the highest priority. Each fiber gets a random one, and the running fiber
-         // becomes the last at `plan::depth` - 1 random steps: few changes, so long runs of one
+  pct    // the one with the highest priority: each gets a random one, and at `plan::depth` - 1
+         // random steps the running fiber drops to the lowest
 };
 
 /// When virtual time passes.
@@ -65,7 +65,7 @@ struct network_rules {
   clock::duration longest_latency = std::chrono::milliseconds(5);
   std::uint64_t bytes_per_second = 0;  // in each direction of a connection; 0: no limit
   std::size_t window = 65'536;         // bytes on a connection that the receiver has not read
-  std::size_t descriptors = 1'024;     // open sockets per machine; then EMFILE
+  std::size_t descriptors = 1'024;     // open sockets and files per machine; then EMFILE
   bool short_transfers = true;         // reads and writes may move fewer bytes than possible
   /// Probabilities in [0, 1], in steps of a thousandth.
   double losses = 0;      // of a datagram
@@ -136,9 +136,10 @@ class world {
   /// switchpoint. Declare the variables it uses before any group, whose destructor waits.
   /// Not a switchpoint.
   void always(std::function<bool()> condition, call_site site = call_site::here());
-  /// Ends all faults: partitions are healed, the network loses, duplicates and resets nothing, and
-  /// buggify() returns false. Then waits until `condition` returns true; it is called whenever all
-  /// fibers wait. The simulation fails if that takes longer than `limit` of virtual time.
+  /// Ends all faults: partitions are healed, the network loses, duplicates and resets nothing,
+  /// disks have no errors, and buggify() returns false. Then waits until `condition` returns true;
+  /// it is called whenever all fibers wait. The simulation fails if that takes longer than `limit`
+  /// of virtual time.
   /// Switchpoint.
   /// Throws: what `condition` throws; a pending interruption.
   void eventually(const std::function<bool()>& condition, clock::duration limit,
@@ -198,9 +199,9 @@ outcome run(const plan& how, const std::function<void(world&)>& function);
 /// Runs `function` with the seeds 0, 1, 2 and so on, `seeds` in all, until one fails; one in twenty
 /// runs twice, and must run alike. A failure is written to stderr, with the variables that repeat
 /// it: with MOTET_SEED in the environment only that seed runs, and with MOTET_LOG, the path of a
-/// file, its log is followed. Then the log is made as short as up to 3,000 further runs can make
-/// it. MOTET_SEEDS, such as 5000 or 1000-1999, replaces `seeds`; with MOTET_SUMMARY, of any value,
-/// a summary of what was decided is written at the end. `how` is the plan of each run.
+/// file, its log is followed. Then up to 3,000 further runs, for at most 10 s, make the log
+/// shorter. MOTET_SEEDS, such as 5000 or 1000-1999, replaces `seeds`; with MOTET_SUMMARY, of any
+/// value, a summary of what was decided is written at the end. `how` is the plan of each run.
 /// Returns: the number of seeds that failed, 0 or 1.
 /// Not a switchpoint.
 /// Throws: as run(); std::invalid_argument if MOTET_SEED or MOTET_SEEDS is not a number, or
