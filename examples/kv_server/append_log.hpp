@@ -23,10 +23,12 @@ class append_log {
   }
 
   motet::file& file() { return file_; }
-  /// What is behind `size` bytes was cut off in the middle, and goes: before anything is added, or
-  /// the rest of it might stand behind that after a power cut.
+  /// What is behind `size` bytes was cut off in the middle, and goes. All this is on the disk
+  /// before anything is added: else a power cut might leave a hole, or the rest of what was cut
+  /// off. For the same reason a file is not truncated to the size that it has.
   void cut(std::uint64_t size) {
-    motet::io::ftruncate(file_.native_handle(), static_cast<off_t>(size));
+    if (static_cast<std::uint64_t>(file_.size()) > size)
+      motet::io::ftruncate(file_.native_handle(), static_cast<off_t>(size));
     if (syncs_) file_.sync();
     file_.seek(static_cast<off_t>(size), SEEK_SET);
   }

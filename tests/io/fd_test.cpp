@@ -85,6 +85,7 @@ TEST_CASE("io::close() ends though a reader tries again on the descriptor", "[io
     CHECK(attempts == 3);
     io::shutdown(pair.second(), SHUT_RDWR);
     closer.await();
+    stubborn.await();
     pair.forget_first();
   });
 }
