@@ -4,11 +4,9 @@
 #include "testing/net/connection.hpp"
 
 #include <poll.h>
-#include <sys/socket.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <chrono>
 #include <utility>
 
 #include "testing/net/network.hpp"

@@ -4,7 +4,6 @@
 
 #include <cerrno>
 #include <chrono>
-#include <utility>
 
 namespace motet { inline namespace MOTET_ABI { namespace testing {
 

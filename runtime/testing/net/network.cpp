@@ -3,7 +3,6 @@
 #include "testing/net/network.hpp"
 
 #include <poll.h>
-#include <sys/socket.h>
 
 #include <algorithm>
 #include <cerrno>

@@ -7,8 +7,8 @@
 #include <cerrno>
 #include <chrono>
 #include <cstdint>
-#include <cstring>
 #include <motet/sync/time.hpp>
+#include <system_error>
 #include <utility>
 
 #include "core/thread_state.hpp"
@@ -50,7 +50,7 @@ std::int32_t network::open(const residence& home,
   const int number = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   if (number < 0) {
     on_failure(std::string("a simulated socket needs a descriptor of the process: ") +
-               std::strerror(errno));
+               std::system_category().message(errno));
     return -EMFILE;
   }
   handed_over_.erase(number);
