@@ -23,9 +23,9 @@ class append_log {
   }
 
   motet::file& file() { return file_; }
-  /// What is behind `size` bytes was cut off in the middle, and goes. All this is on the disk
-  /// before anything is added: else a power cut might leave a hole, or the rest of what was cut
-  /// off. For the same reason a file is not truncated to the size that it has.
+  /// Drops what is behind `size` bytes: a command that was written in part. The file is synced
+  /// before anything is added; otherwise a power failure could leave a hole, or the rest of that
+  /// command. For the same reason it is not truncated to the size that it has.
   void cut(std::uint64_t size) {
     if (static_cast<std::uint64_t>(file_.size()) > size)
       motet::io::ftruncate(file_.native_handle(), static_cast<off_t>(size));

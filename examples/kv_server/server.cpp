@@ -26,7 +26,7 @@ std::string_view text_of(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-/// A client: what it has asked is answered in order, all that has come at once.
+/// A client: its commands are answered in order; those that arrive together, by one write.
 class session {
  public:
   explicit session(motet::net::tcp_stream peer) : peer_(std::move(peer)) {}
@@ -76,7 +76,7 @@ class session {
     }
   }
 
-  /// No answer goes out before what it tells of is in the log.
+  /// Answers are sent after the changes that they confirm are in the log.
   void answer() {
     if (file_of_changes.has_value()) file_of_changes->await(log_end_);
     peer_.write_all(std::exchange(answer_, {}));
@@ -123,7 +123,7 @@ class session {
   motet::group forwarding_;
 };
 
-/// Does again what is in the log; a command that was being written when all ended is cut off.
+/// Replays the log. A command that was written in part, because the program ended, is cut off.
 void read_log() {
   motet::reader input(file_of_changes->file(), resp::longest_word * 2);
   std::uint64_t size = 0;

@@ -42,7 +42,7 @@ std::string text_of(const decision& one);
 /// Decisions to follow.
 struct decision_log {
   std::vector<decision> made = {};
-  bool then_zero = false;  // what is decided when the log has ended: 0, or what the seed draws
+  bool then_zero = false;  // after the end of the log every decision is 0, and not the seed's
 };
 
 /// Draws from a seed, or follows a log and then draws, or reads bytes.

@@ -39,7 +39,7 @@ class disks {
 
   /// Removes all files, also if the process ends otherwise.
   void remove() noexcept;
-  /// The power fails: what is not safe may be lost.
+  /// A power failure: changes since the last fsync may be lost.
   void fail(const machine& failed);
   /// Returns: who opened a file that is still open; nothing if none of that life is.
   std::optional<call_site> left_open(const residence& home) const;
