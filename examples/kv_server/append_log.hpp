@@ -23,7 +23,7 @@ class append_log {
   }
 
   motet::file& file() { return file_; }
-  /// Drops what is behind `size` bytes: a command that was written in part. The file is synced
+  /// Drops all after the first `size` bytes: a partly written command. The file is synced
   /// before anything is added; otherwise a power failure could leave a hole, or the rest of that
   /// command. For the same reason it is not truncated to the size that it has.
   void cut(std::uint64_t size) {

@@ -63,6 +63,13 @@ std::uint32_t decisions::decide(choice kind, std::uint32_t options) {
   return one.taken;
 }
 
+clock::duration decisions::decide_span(choice kind, clock::duration shortest,
+                                       clock::duration longest) {
+  constexpr std::uint32_t steps = 16;
+  if (longest <= shortest) return shortest;
+  return shortest + (longest - shortest) * decide(kind, steps) / (steps - 1);
+}
+
 std::vector<decision> decisions::made() const {
   return {log_.begin(), log_.begin() + static_cast<std::ptrdiff_t>(count_)};
 }

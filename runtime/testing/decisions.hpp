@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <motet/base/clock.hpp>
 #include <motet/detail/base/abi.hpp>
 #include <optional>
 #include <string>
@@ -56,6 +57,8 @@ class decisions {
 
   /// Returns: a number in [0, options), of which there must be one.
   std::uint32_t decide(choice kind, std::uint32_t options);
+  /// Returns: one of sixteen spans, equally far apart, of which the first is `shortest`.
+  clock::duration decide_span(choice kind, clock::duration shortest, clock::duration longest);
   /// The decisions made so far.
   std::vector<decision> made() const;
   std::size_t count() const noexcept { return count_; }

@@ -33,7 +33,7 @@ class shrinking {
         best_(log_of(failed.log).made),
         bytes_(bytes_of(best_)) {}
 
-  /// Returns: whether it fails with the best log's bytes, too.
+  /// Returns: whether the bytes of the best log reproduce the failure.
   bool begin() { return fails(bytes_); }
 
   void run() {

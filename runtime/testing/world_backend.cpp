@@ -72,12 +72,12 @@ void world_backend::cancel(operation& op) noexcept {
 void world_backend::poll(time_point deadline, completions& ended) {
   ended.append(cancelled_);
   inner_->poll(time_point::min(), ended);
-  pass_network(ended);
+  pass_events(ended);
   if (now() - inside_.start > inside_.settings().horizon) inside_.fail("the horizon was reached");
   if (ended.empty() && deadline > now()) stand_idle(deadline, ended);
 }
 
-void world_backend::pass_network(completions& ended) {
+void world_backend::pass_events(completions& ended) {
   inside_.net.pass_to(now());
   inside_.net.complete(ended);
   inside_.storage.complete(ended);
@@ -94,7 +94,7 @@ void world_backend::stand_idle(time_point deadline, completions& ended) {
   if (inside_.next_awaited() < deadline) return pass_awaited_time(ended);
   if (!is_helped) look_for_failure(deadline);
   if (!inside_.function_runs_on()) pass_time(deadline, ended);
-  pass_network(ended);
+  pass_events(ended);
 }
 
 /// Time may pass in part, if something happens meanwhile.

@@ -34,7 +34,7 @@ class world_backend final : public backend {
   void stand_idle(time_point deadline, completions& ended);
   void pass_awaited_time(completions& ended);
   void look_for_failure(time_point deadline);
-  void pass_network(completions& ended);
+  void pass_events(completions& ended);
   void pass_time(time_point until, completions& ended);
 
   simulation& inside_;

@@ -22,41 +22,42 @@ simulated_system* simulation_of(int fd) noexcept {
 namespace sockets {
 
 int socket(int family, int kind, int protocol) noexcept {
-  simulated_system* const own = simulated_system::present();
-  return own != nullptr ? own->socket(family, kind) : ::socket(family, kind, protocol);
+  simulated_system* const system = simulated_system::present();
+  return system != nullptr ? system->socket(family, kind) : ::socket(family, kind, protocol);
 }
 
 int bind(int fd, const sockaddr* address, socklen_t length) noexcept {
-  simulated_system* const own = simulation_of(fd);
-  return own != nullptr ? own->bind(fd, address, length) : ::bind(fd, address, length);
+  simulated_system* const system = simulation_of(fd);
+  return system != nullptr ? system->bind(fd, address, length) : ::bind(fd, address, length);
 }
 
 int listen(int fd, int backlog) noexcept {
-  simulated_system* const own = simulation_of(fd);
-  return own != nullptr ? own->listen(fd, backlog) : ::listen(fd, backlog);
+  simulated_system* const system = simulation_of(fd);
+  return system != nullptr ? system->listen(fd, backlog) : ::listen(fd, backlog);
 }
 
 int connect_datagrams(int fd, const sockaddr* peer, socklen_t length) noexcept {
-  simulated_system* const own = simulation_of(fd);
-  return own != nullptr ? own->connect_datagrams(fd, peer, length) : sys::connect(fd, peer, length);
+  simulated_system* const system = simulation_of(fd);
+  return system != nullptr ? system->connect_datagrams(fd, peer, length)
+                           : sys::connect(fd, peer, length);
 }
 
 int accept_now(int fd, sockaddr* address, socklen_t* length, int flags) noexcept {
-  simulated_system* const own = simulation_of(fd);
-  return own != nullptr ? own->accept_now(fd, address, length)
-                        : sys::accept4(fd, address, length, flags);
+  simulated_system* const system = simulation_of(fd);
+  return system != nullptr ? system->accept_now(fd, address, length)
+                           : sys::accept4(fd, address, length, flags);
 }
 
 int getsockname(int fd, sockaddr* address, socklen_t* length) noexcept {
-  simulated_system* const own = simulation_of(fd);
-  return own != nullptr ? own->getsockname(fd, address, length)
-                        : ::getsockname(fd, address, length);
+  simulated_system* const system = simulation_of(fd);
+  return system != nullptr ? system->getsockname(fd, address, length)
+                           : ::getsockname(fd, address, length);
 }
 
 int getpeername(int fd, sockaddr* address, socklen_t* length) noexcept {
-  simulated_system* const own = simulation_of(fd);
-  return own != nullptr ? own->getpeername(fd, address, length)
-                        : ::getpeername(fd, address, length);
+  simulated_system* const system = simulation_of(fd);
+  return system != nullptr ? system->getpeername(fd, address, length)
+                           : ::getpeername(fd, address, length);
 }
 
 int setsockopt(int fd, int level, int option, const void* value, socklen_t size) noexcept {
@@ -64,12 +65,12 @@ int setsockopt(int fd, int level, int option, const void* value, socklen_t size)
 }
 
 int shutdown(int fd, int direction) noexcept {
-  simulated_system* const own = simulation_of(fd);
-  return own != nullptr ? own->shutdown(fd, direction) : sys::shutdown(fd, direction);
+  simulated_system* const system = simulation_of(fd);
+  return system != nullptr ? system->shutdown(fd, direction) : sys::shutdown(fd, direction);
 }
 
 void hand_over(int fd) noexcept {
-  if (simulated_system* const own = simulation_of(fd)) own->hand_over(fd);
+  if (simulated_system* const system = simulation_of(fd)) system->hand_over(fd);
 }
 
 int recvmmsg(int fd, mmsghdr* messages, unsigned count, int flags, timespec* limit) noexcept {
@@ -85,8 +86,8 @@ int sendmmsg(int fd, mmsghdr* messages, unsigned count, int flags) noexcept {
 }
 
 bool has_input(int fd) noexcept {
-  simulated_system* const own = simulation_of(fd);
-  if (own != nullptr) return own->has_input(fd);
+  simulated_system* const system = simulation_of(fd);
+  if (system != nullptr) return system->has_input(fd);
   char byte = 0;
   return sys::recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) >= 0 || errno != EAGAIN;
 }

@@ -94,15 +94,14 @@ std::int32_t disks::find_path(volume& store, int directory, const char* path,
 
 bool disks::submit(operation& op) {
   const auto found = open_.find(op.fd);
-  const bool is_known = found != open_.end() && op.fd != AT_FDCWD;
-  const residence home = is_known ? found->second.home : present_residence();
+  const residence home = found != open_.end() ? found->second.home : present_residence();
   if (!home.alive()) {
     op.result = -EIO;
     return true;
   }
   if (op.kind == verb::fsync) {
-    const clock::duration step = rules.longest_sync / 15;
-    const clock::time_point due = clock::now() + step * choices_.decide(choice::latency, 16);
+    const clock::time_point due =
+        clock::now() + choices_.decide_span(choice::latency, {}, rules.longest_sync);
     syncs_.push_back({&op, due, position_of(op)});
     net_.schedule(due, [] {});
     return false;

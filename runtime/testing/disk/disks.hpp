@@ -69,7 +69,7 @@ class disks {
   std::int32_t perform(operation& op, volume& store, const residence& home);
   std::int32_t perform_on_path(operation& op, volume& store);
   std::int32_t open(const operation& op, volume& store, const residence& home);
-  std::int32_t read(operation& op, const open_file& source);
+  std::int32_t read(operation& op);
   std::int32_t write(operation& op, volume& store, const open_file& target);
   std::int32_t allocate(const operation& op, volume& store, const open_file& target);
   std::int32_t truncate(const operation& op, const open_file& target);

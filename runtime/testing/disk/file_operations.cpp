@@ -46,7 +46,7 @@ std::int32_t disks::perform(operation& op, volume& store, const residence& home)
     case verb::readv:
     case verb::pread:
     case verb::preadv:
-      return is_open ? read(op, found->second) : -EBADF;
+      return is_open ? read(op) : -EBADF;
     case verb::write:
     case verb::writev:
     case verb::pwrite:
@@ -154,7 +154,7 @@ std::int32_t disks::open(const operation& op, volume& store, const residence& ho
 }
 
 /// An error is reported once.
-std::int32_t disks::read(operation& op, const open_file&) {
+std::int32_t disks::read(operation& op) {
   if (net_.happens(rules.errors)) return -EIO;
   std::string bytes(room_of(op), '\0');
   const ssize_t size = has_offset(op.kind) ? ::pread(op.fd, bytes.data(), bytes.size(),
@@ -223,7 +223,7 @@ std::size_t disks::position_of(const operation& op) {
                                     : volume_of(*target.home.owner).position();
 }
 
-/// After an error the kernel forgets what it could not write; the next call succeeds.
+/// After an error the kernel drops the unwritten data, and the next fsync succeeds.
 /// Source: fsync(2), ERRORS, EIO.
 std::int32_t disks::synchronise(const operation& op, std::size_t position) {
   const auto found = open_.find(op.fd);

@@ -6,7 +6,6 @@
 #include <filesystem>
 #include <fstream>
 #include <stdexcept>
-#include <system_error>
 #include <utility>
 
 #include "testing/decisions.hpp"
@@ -50,11 +49,6 @@ std::string directory_of(const std::string& path) {
 
 volume::volume(std::string root) : root_(std::move(root)) {
   std::filesystem::create_directories(root_);
-}
-
-volume::~volume() {
-  std::error_code ignored;
-  std::filesystem::remove_all(root_, ignored);
 }
 
 volume::file volume::file_at(const std::string& path) const {

@@ -25,7 +25,7 @@ class volume {
   explicit volume(std::string root);
   volume(const volume&) = delete;
   volume& operator=(const volume&) = delete;
-  ~volume();
+  ~volume() = default;
 
   const std::string& root() const noexcept { return root_; }
   /// Returns: null for a directory, and if there is none.
@@ -43,7 +43,7 @@ class volume {
   /// Of the steps before `position`, those in `directory` are safe now, and all before the last of
   /// them.
   void synchronise(const std::string& directory, std::size_t position);
-  /// Names and files become what is left.
+  /// A power failure. Rewrites the directory with what it leaves.
   void fail(decisions& choices);
 
  private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A connection of two stream sockets: what is under way, what has arrived, and how it ends.
+// A connection of two stream sockets: packets in flight, bytes to be read, and how it ends.
 #pragma once
 
 #include <array>

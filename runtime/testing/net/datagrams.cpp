@@ -88,9 +88,7 @@ std::int32_t datagrams::send(const operation& op) {
   packet datagram{{}, gathered(op, largest + 1)};
   if (datagram.bytes.size() > largest) return -EMSGSIZE;
   if (const std::int32_t error = inside().bind_to_any(*this); error != 0) return error;
-  datagram.sender = name();
-  if (datagram.sender.is_any())
-    datagram.sender.address = target->is_loopback() ? loopback_address : home().owner->address;
+  datagram.sender = name_for(*target);
   send_copy(*target, datagram);
   if (inside().happens(inside().rules.duplicates)) send_copy(*target, datagram);
   return static_cast<std::int32_t>(datagram.bytes.size());

@@ -11,7 +11,7 @@ namespace {
 
 /// Source: tcp(7), tcp_syn_retries.
 constexpr int most_repetitions = 6;
-/// A machine in the same network that is down does not answer who has its address.
+/// A machine that is down does not answer ARP requests.
 /// Source: arp(7), mcast_solicit and retrans_time_ms.
 constexpr int asks_for_neighbour = 3;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// See testing/net/network.hpp: machines, decisions, and what is under way.
+// See testing/net/network.hpp: machines, decisions, and packets in flight.
 #include "testing/net/network.hpp"
 
 #include <poll.h>
@@ -98,13 +98,9 @@ std::optional<call_site> network::left_open(const residence& home) const {
   return left.front()->spawn_site();
 }
 
-/// In sixteen steps, of which the first is the shortest.
 clock::duration network::latency(const machine& source, const machine& target) {
-  constexpr std::uint32_t steps = 16;
   if (&source == &target) return loopback_latency;
-  const clock::duration range = std::max(rules.longest_latency - rules.shortest_latency, 0ns);
-  if (range == 0ns) return rules.shortest_latency;
-  return rules.shortest_latency + range * choices_.decide(choice::latency, steps) / (steps - 1);
+  return choices_.decide_span(choice::latency, rules.shortest_latency, rules.longest_latency);
 }
 
 clock::duration network::time_for(std::size_t bytes) const {

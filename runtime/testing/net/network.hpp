@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The network of a simulated world: its machines, their sockets, and what is under way.
+// The network of a simulated world: its machines, their sockets, and the packets in flight.
 #pragma once
 
 #include <cstddef>

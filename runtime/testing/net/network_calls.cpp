@@ -41,8 +41,7 @@ residence network::home_of_caller() {
   return home.owner != nullptr ? home : first_home();
 }
 
-/// The number is one of the kernel's, so nothing else has it; of what it stands for the kernel
-/// knows nothing, so calls that are not simulated fail.
+/// An eventfd reserves the number in the process; calls that are not simulated fail on it.
 std::int32_t network::open(const residence& home,
                            const std::function<std::unique_ptr<simulated_socket>()>& make) {
   if (!home.alive()) return -ENETDOWN;
@@ -153,13 +152,10 @@ int network::accept_now(int fd, sockaddr* address, socklen_t* length) noexcept {
   return as_call(attempt(op).value_or(-EAGAIN));
 }
 
-/// A socket that is bound to every address has that of its machine towards a peer elsewhere.
 int network::getsockname(int fd, sockaddr* address, socklen_t* length) noexcept {
   const simulated_socket& socket = *sockets_.at(fd);
-  place name = socket.name();
-  if (const std::optional<place> peer = socket.peer(); peer.has_value() && name.is_any())
-    name.address = peer->is_loopback() ? loopback_address : socket.home().owner->address;
-  write_name(name, address, length);
+  const std::optional<place> peer = socket.peer();
+  write_name(peer.has_value() ? socket.name_for(*peer) : socket.name(), address, length);
   return 0;
 }
 
@@ -181,9 +177,9 @@ bool network::has_input(int fd) noexcept {
 }
 
 void network::await_offload_thread() {
-  constexpr std::uint32_t steps = 16;
-  const std::uint32_t step = choices_.decide(choice::offload, steps);
-  if (step > 0) sleep_for(std::chrono::milliseconds(step));
+  constexpr clock::duration longest_wait = std::chrono::milliseconds(15);
+  const clock::duration wait = choices_.decide_span(choice::offload, {}, longest_wait);
+  if (wait > clock::duration(0)) sleep_for(wait);
 }
 
 std::optional<std::string> network::address_of(std::string_view host) {

@@ -16,6 +16,12 @@ residence& present_residence() {
   return value.get();
 }
 
+place simulated_socket::name_for(const place& peer) const noexcept {
+  place name = name_;
+  if (name.is_any()) name.address = peer.is_loopback() ? loopback_address : home_.owner->address;
+  return name;
+}
+
 std::optional<place> place_of(const sockaddr* address, socklen_t length) noexcept {
   if (length < sizeof(sockaddr_in) || address->sa_family != AF_INET) return std::nullopt;
   sockaddr_in v4{};

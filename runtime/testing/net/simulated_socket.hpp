@@ -48,6 +48,9 @@ class simulated_socket {
   call_site spawn_site() const noexcept { return spawn_site_; }
   const place& name() const noexcept { return name_; }
   void set_name(const place& name) noexcept { name_ = name; }
+  /// Returns: its name as `peer` sees it. A socket that is bound to every address has that of its
+  /// machine, or the loopback address.
+  place name_for(const place& peer) const noexcept;
   /// Sockets have numbers of their own, because descriptors depend on the rest of the process.
   std::uint64_t number() const noexcept { return number_; }
   void set_number(std::uint64_t number) noexcept { number_ = number; }

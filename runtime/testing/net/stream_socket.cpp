@@ -93,12 +93,9 @@ std::optional<std::int32_t> stream_socket::connect(const operation& op) {
     if (!target.has_value()) return -EAFNOSUPPORT;
     if (listens()) return -EISCONN;
     if (const std::int32_t error = inside().bind_to_any(*this); error != 0) return error;
-    place own = name();
-    if (own.is_any())
-      own.address = target->is_loopback() ? loopback_address : home().owner->address;
     attempt_ = std::make_shared<connecting>();
     attempt_->home = home();
-    attempt_->name = own;
+    attempt_->name = name_for(*target);
     attempt_->target = *target;
     begin_handshake(inside(), attempt_);
   }
