@@ -251,8 +251,7 @@ class uring_backend final : public backend {
     results_.push(op);
   }
 
-  /// Called when the ring's poll for a wait_fd is over.
-  /// Returns: false if the wait goes on, because the ring has reported events not asked for.
+  /// Returns: whether a wait_fd has ended: false if the ring reported events not asked for.
   bool reports_what_was_asked(operation& op) noexcept {
     bool in_vain = false;
     if (op.stage == stage_exact) {
@@ -261,7 +260,8 @@ class uring_backend final : public backend {
       in_vain = op.result >= 0 && !attempt(op);
     } else if (op.result >= 0) {
       op.result &= readiness_of(op) | POLLERR | POLLHUP | POLLNVAL;
-      in_vain = op.result == 0;
+      // Sockets wake polls for POLLPRI on ordinary bytes, and a ring reports what woke it.
+      in_vain = op.result == 0 || ((op.result & POLLPRI) != 0 && !attempt(op));
     }
     if (!in_vain) return true;
     op.result = op.cancelling ? -ECANCELED : wait_exactly(op);

@@ -354,3 +354,20 @@ TEST_CASE("io::wait_fd() waits for POLLPRI, and can be cancelled", "[descriptor]
     CHECK(testing::open_descriptors() == descriptors);
   });
 }
+
+TEST_CASE("io::wait_fd() waits for POLLPRI though ordinary bytes arrive", "[descriptor]") {
+  run_here([] {
+    const fd listener = testing::make_listener();
+    const fd first = testing::connect_to(testing::port_of(listener.get()));
+    const fd second(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
+    auto urgent = spin([&] { return io::wait_fd(first.get(), POLLPRI); });
+    for (int i = 0; i < 3; ++i) {
+      snooze();
+      REQUIRE(::send(second.get(), "a", 1, 0) == 1);
+      sleep_for(5ms);
+      CHECK(urgent.state() == fiber_state::waiting);
+    }
+    REQUIRE(::send(second.get(), "!", 1, MSG_OOB) == 1);
+    CHECK(urgent.await() == POLLPRI);
+  });
+}
