@@ -2,6 +2,7 @@
 // Sockets of all kinds, as kinds_of_files.hpp has other descriptors.
 #pragma once
 
+#include <linux/icmp.h>
 #include <linux/if_packet.h>
 #include <linux/netlink.h>
 #include <net/ethernet.h>
@@ -35,6 +36,14 @@ inline int bound_to_a_name(int socket) {
   address.sun_family = AF_UNIX;
   const auto* pointer = reinterpret_cast<const sockaddr*>(&address);
   return ::bind(socket, pointer, sizeof(sa_family_t)) == 0 ? socket : -1;
+}
+
+/// A raw socket that lets no message pass: other tests cause some at any time.
+inline int raw_icmp() {
+  const int socket = ::socket(AF_INET, SOCK_RAW | SOCK_CLOEXEC, IPPROTO_ICMP);
+  const icmp_filter all{~0U};
+  if (socket >= 0) ::setsockopt(socket, SOL_RAW, ICMP_FILTER, &all, sizeof all);
+  return socket;
 }
 
 inline int listening(int socket) {
@@ -216,7 +225,7 @@ inline const std::vector<kind> kinds_of_sockets = {
     {"unix dgram, closed by its peer", [] { return closed_by_peer(unix_connection(SOCK_DGRAM)); }},
     {"netlink", [] { return ::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE); }},
     {"packets", [] { return ::socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0); }},
-    {"raw icmp", [] { return ::socket(AF_INET, SOCK_RAW | SOCK_CLOEXEC, IPPROTO_ICMP); }},
+    {"raw icmp", raw_icmp},
 };
 
 /// Sockets of all kinds, each in non-blocking mode.
