@@ -8,6 +8,8 @@
 #include <cstdlib>
 #include <string>
 
+#include "run_here.hpp"
+
 #if __has_include(<catch2/catch_session.hpp>)
 #include <catch2/catch_session.hpp>
 #else
@@ -34,5 +36,10 @@ int main(int argc, char** argv) {
     std::puts("skipped: io_uring is refused here");
     return skipped;
   }
-  return Catch::Session().run(argc, argv);
+  Catch::Session session;
+  int failures = session.applyCommandLine(argc, argv);
+  for (bool once_more = failures == 0; once_more;
+       once_more = failures == 0 && testing::next_round())
+    failures = session.run();
+  return failures;
 }

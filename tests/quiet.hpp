@@ -7,6 +7,8 @@
 #include <exception>
 #include <motet/runtime/run.hpp>
 
+#include "run_here.hpp"
+
 namespace testing {
 
 inline motet::options quiet() {
@@ -26,12 +28,6 @@ motet::options poked(motet::options config = {}) {
     }
   };
   return config;
-}
-
-/// Calls `function` as the main fiber of a quiet runtime.
-template <typename F>
-void run_here(F function) {
-  motet::run(quiet(), function);
 }
 
 }  // namespace testing

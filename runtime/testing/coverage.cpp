@@ -17,6 +17,7 @@ struct naming {
 /// In the order in which they are told.
 constexpr naming namings[] = {{choice::wake, "orders of wake-ups", "changed"},
                               {choice::next, "next fibers", "not the first"},
+                              {choice::thread, "next threads", "another one"},
                               {choice::branch, "branches of select", "not the first"},
                               {choice::program, "random numbers", "not 0"},
                               {choice::latency, "latencies", "not the shortest"},

@@ -19,7 +19,7 @@ int width_of(std::uint32_t options) noexcept {
 }
 
 bool is_known(char kind) noexcept {
-  return std::string_view("wbnpflsxoedc").find(kind) != std::string_view::npos;
+  return std::string_view("wbntpflsxoedc").find(kind) != std::string_view::npos;
 }
 
 }  // namespace

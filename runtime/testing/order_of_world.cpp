@@ -33,6 +33,7 @@ void order_of_world::note_switch(const control_block& previous, const control_bl
   change_priorities(previous);
   choose_next();
   inside_.report_difference(previous.site);
+  inside_.threads.pass_on();
 }
 
 /// A switch within one ends the process, as within a no_switch_guard.
@@ -78,7 +79,7 @@ void order_of_world::note_poll(std::size_t, bool by_itself) noexcept {
   in_poll_ = false;
   if (by_itself) inside_.step();
   if (inside_.settings().how == testing::order::open && woken_.size() > 1) shuffle_woken();
-  inside_.end_function();
+  if (inside_.threads.is_first()) inside_.end_function();
   const bool is_first_again = snoozes_ && home_.first_runnable() == &home_.running();
   if (!by_itself && !is_first_again) choose_next();
 }

@@ -6,16 +6,27 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <memory>
 #include <motet/io/io.hpp>
+#include <motet/runtime/options.hpp>
 #include <system_error>
 #include <utility>
+
+#include "platform/simulated_system.hpp"
+#include "platform/simulated_threads.hpp"
+#include "runtime/lazy_backend.hpp"
+#include "testing/world_backend.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace testing {
 
 namespace {
+
+/// No run has timers at so early an instant, so that none is due at the start.
+constexpr clock::time_point beginning{std::chrono::hours(24)};
 
 fd make_descriptor() {
   fd result(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
@@ -31,15 +42,36 @@ simulation::simulation(const plan& how, decisions source, coverage* seen)
     : choices(std::move(source)),
       net(choices),
       storage(choices, net),
+      threads(*this),
+      time(beginning),
+      start(beginning),
       plan_(how),
       occasions_(make_descriptor()),
       seen_(seen) {
   net.on_failure = [this](std::string why) { fail(std::move(why)); };
-  present_ = this;
+  enter_thread();
 }
 
 simulation::~simulation() {
+  leave_thread();
+}
+
+void simulation::enter_thread() noexcept {
+  present_ = this;
+  detail::simulated_system::set_present(&net);
+  detail::simulated_threads::set_present(&threads);
+}
+
+void simulation::leave_thread() noexcept {
   present_ = nullptr;
+  detail::simulated_system::set_present(nullptr);
+  detail::simulated_threads::set_present(nullptr);
+}
+
+std::unique_ptr<backend> simulation::make_backend() {
+  options virtual_time;
+  virtual_time.backend = "sim";
+  return std::make_unique<world_backend>(*this, detail::kernel_for(virtual_time));
 }
 
 void simulation::await(occasion what) const {

@@ -9,14 +9,17 @@
 #include <exception>
 #include <functional>
 #include <map>
+#include <memory>
 #include <motet/base/call_site.hpp>
 #include <motet/base/clock.hpp>
 #include <motet/io/fd.hpp>
+#include <motet/runtime/backend.hpp>
 #include <motet/testing.hpp>
 #include <set>
 #include <string>
 #include <utility>
 
+#include "testing/baton.hpp"
 #include "testing/coverage.hpp"
 #include "testing/decisions.hpp"
 #include "testing/disk/disks.hpp"
@@ -52,6 +55,10 @@ class simulation {
 
   /// Returns: the one that the calling thread runs; or null.
   static simulation* present() noexcept { return present_; }
+  /// From here on the calling thread runs it.
+  void enter_thread() noexcept;
+  static void leave_thread() noexcept;
+  std::unique_ptr<backend> make_backend();
 
   world surroundings() noexcept { return world(*this); }
   const plan& settings() const noexcept { return plan_; }
@@ -88,9 +95,11 @@ class simulation {
   decisions choices;
   network net;
   disks storage;
+  baton threads;
   std::deque<invariant> invariants;
   std::function<void()> cancel_function;  // while it runs
-  clock::time_point start{};              // in virtual time
+  clock::time_point time;                 // virtual
+  const clock::time_point start;
 
  private:
   using code_place = std::pair<std::string, unsigned>;  // the same in each build of a program

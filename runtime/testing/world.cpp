@@ -16,11 +16,8 @@
 #include "base/saturating_time.hpp"
 #include "base/version_text.hpp"
 #include "core/thread_state.hpp"
-#include "runtime/lazy_backend.hpp"
-#include "testing/order_of_world.hpp"
 #include "testing/run_by.hpp"
 #include "testing/simulation.hpp"
-#include "testing/world_backend.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace testing {
 
@@ -52,7 +49,8 @@ void world::eventually(const std::function<bool()>& condition, clock::duration l
     }
     detail::thread_state& home = detail::here();
     const detail::timer* const next = home.time.first();
-    clock::time_point until = std::min(end, inside_.net.next_event());
+    clock::time_point until =
+        std::min({end, inside_.net.next_event(), inside_.threads.end_of_sleep()});
     if (next != nullptr) until = std::min(until, next->due);
     inside_.await_time(until);
   }
@@ -84,10 +82,13 @@ void run_function(simulation& inside, const std::function<void(world&)>& functio
   world surroundings = inside.surroundings();
   group watch;
   watch.spin([&] { inside.await(occasion::never); });
-  fiber<void> body = spin([&] {
-    const end_of_invariants guard(inside);
-    function(surroundings);
-  });
+  const call_site of_function{};
+  fiber<void> body = spin(
+      [&] {
+        const end_of_invariants guard(inside);
+        function(surroundings);
+      },
+      of_function);
   inside.cancel_function = [&] { body.cancel(); };
   try {
     body.await();
@@ -98,6 +99,16 @@ void run_function(simulation& inside, const std::function<void(world&)>& functio
   if (const std::optional<call_site> maker = inside.net.left_open(inside.net.first_home()))
     inside.fail("the function left a socket open, made by the fiber of " + text_of(*maker));
   watch.cancel();
+}
+
+/// Threads whose objects were destroyed on themselves end alone.
+void await_threads(simulation& inside) {
+  if (!inside.threads.has_others()) return;
+  inside.await(occasion::idle);
+  const std::optional<call_site> maker = inside.threads.maker_of_other();
+  if (!maker.has_value()) return;
+  inside.fail("the function left a thread running, made by the fiber of " + text_of(*maker));
+  inside.give_up();
 }
 
 }  // namespace
@@ -120,17 +131,11 @@ outcome run_by(const plan& how, decisions source, const std::function<void(world
   simulation inside(how, std::move(source), seen);
   clock::duration span{};
   options settings;
-  options virtual_time;
-  virtual_time.backend = "sim";
-  settings.make_backend = [&](const backend_options&) {
-    return std::make_unique<world_backend>(inside, detail::kernel_for(virtual_time));
-  };
+  settings.make_backend = [&](const backend_options&) { return inside.make_backend(); };
   motet::run(settings, [&] {
-    thread_state& home = detail::here();
-    home.recording = std::make_unique<detail::order_of_world>(inside, home);
-    home.recorded(true);
-    home.schedule.ignore_time();
+    inside.threads.adopt(detail::here());
     run_function(inside, function);
+    await_threads(inside);
     span = clock::now() - inside.start;
   });
   outcome result = inside.result(span);

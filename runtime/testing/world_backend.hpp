@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The backend of a simulated world: that of virtual time, with a clock that begins at the same
-// instant in every run, and with waits for the world itself.
+// The backend of a thread of a simulated world: that of virtual time, with the world's clock, its
+// network and disks, and waits for the world itself.
 #pragma once
 
 #include <cstdint>
@@ -15,10 +15,11 @@ namespace motet { inline namespace MOTET_ABI { namespace testing {
 class world_backend final : public backend {
  public:
   world_backend(simulation& inside, std::unique_ptr<backend> virtual_time);
+  ~world_backend() override;
 
   std::string_view name() const noexcept override { return "world"; }
   bool virtual_time() const noexcept override { return true; }
-  time_point now() const noexcept override { return inner_->now() - offset_; }
+  time_point now() const noexcept override { return inside_.time; }
   void listen(int wake_descriptor) override { inner_->listen(wake_descriptor); }
   void keep_pace(bool enable) noexcept override { inner_->keep_pace(enable); }
   void forget(int number) noexcept override;
@@ -27,21 +28,29 @@ class world_backend final : public backend {
   void cancel(operation& op) noexcept override;
   void poll(time_point deadline, completions& ended) override;
 
+  // For any thread of the world.
+  bool has_results() const noexcept { return !results_.empty(); }
+  /// Tries the operations that the operating system does.
+  void look() { inner_->poll(time_point::min(), results_); }
+  /// Returns: whether a fiber waited for this occasion.
+  bool end_wait_for(occasion what) noexcept;
+
  private:
   bool is_of_world(const operation& op) const noexcept;
-  operation* waiting_for(occasion what) const noexcept;
-  void end(operation& op, std::int32_t result, completions& ended) noexcept;
-  void stand_idle(time_point deadline, completions& ended);
-  void pass_awaited_time(completions& ended);
+  void end(operation& op, std::int32_t result) noexcept;
+  void sleep(time_point deadline);
+  void look_at_all();
+  void stand_idle();
+  void pass_awaited_time();
   void look_for_failure(time_point deadline);
-  void pass_events(completions& ended);
-  void pass_time(time_point until, completions& ended);
+  void pass_events();
+  void pass_time(time_point until);
+  bool end_any_wait_for(occasion what);
 
   simulation& inside_;
   const std::unique_ptr<backend> inner_;
-  const clock::duration offset_;
   operation* waits_ = nullptr;  // for occasions, few, in the order of their beginning
-  completions cancelled_;
+  completions results_;
 };
 
 }}}  // namespace motet::MOTET_ABI::testing

@@ -19,6 +19,7 @@
 #include <optional>
 #include <vector>
 
+#include "platform/simulated_threads.hpp"
 #include "platform/ticks.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
@@ -130,7 +131,9 @@ struct pool_state : std::enable_shared_from_this<pool_state> {
   void rouse_another(const worker_load& busy) noexcept;
 
   const std::uint32_t made_in = this_process();
-  const std::uint64_t microsecond = ticks_in(std::chrono::microseconds(1));
+  /// Zero in a simulation, in which real time must decide nothing.
+  const std::uint64_t microsecond =
+      simulated_threads::present() != nullptr ? 0 : ticks_in(std::chrono::microseconds(1));
   const std::size_t count;
   const std::unique_ptr<worker_load[]> loads;
   const std::unique_ptr<seen_queue[]> queues;  // a row for each worker, which alone uses it

@@ -36,6 +36,7 @@ struct beginning_thread {
 
 /// Throws: std::bad_alloc.
 void prepare(thread_state& home, const std::shared_ptr<thread_link>& link) {
+  if (link->simulated != nullptr) link->simulated->adopt(home);
   link->main = refer_to(home.main_fiber());
   accept_jobs(home, std::shared_ptr<job_inbox>(link, &link->jobs));
 }
@@ -80,8 +81,25 @@ control_block* begin_thread(beginning_thread& beginning, thread_link& link) noex
   return main;
 }
 
+/// In a simulation: a thread runs only when it is its turn.
+class simulated_turns {
+ public:
+  explicit simulated_turns(simulated_thread* thread) noexcept : thread_(thread) {
+    if (thread_ != nullptr) thread_->begin();
+  }
+  simulated_turns(const simulated_turns&) = delete;
+  simulated_turns& operator=(const simulated_turns&) = delete;
+  ~simulated_turns() {
+    if (thread_ != nullptr) thread_->end();
+  }
+
+ private:
+  simulated_thread* thread_;
+};
+
 void run_thread(beginning_thread& beginning) {
   const std::shared_ptr<thread_link> link = beginning.link;
+  const simulated_turns turns(link->simulated.get());
   control_block* main = begin_thread(beginning, *link);
   if (main == nullptr) return;  // `beginning` may have been destroyed
   live(*self(), *link);
@@ -120,15 +138,22 @@ bool runs_here(const thread_link& link) noexcept {
 
 thread::thread(const options& settings, detail::local_list&& inherited_locals,
                detail::job_slot&& body) {
-  detail::deposit_with(
-      std::move(inherited_locals), std::move(body), [&](detail::job_slot&& function) {
-        link_ = std::make_shared<detail::thread_link>(settings, std::move(function));
-      });
+  detail::deposit_with(std::move(inherited_locals), std::move(body),
+                       [&](detail::job_slot&& function) {
+                         options own = settings;
+                         auto* const simulation = detail::simulated_threads::present();
+                         auto simulated = simulation != nullptr ? simulation->add(own) : nullptr;
+                         link_ = std::make_shared<detail::thread_link>(own, std::move(function));
+                         link_->simulated = std::move(simulated);
+                       });
   detail::beginning_thread beginning{.link = link_};
   int error = detail::faults::next("pthread_create");
   if (error == 0)
     error = ::pthread_create(&link_->number, nullptr, &detail::enter_thread, &beginning);
-  if (error != 0) throw std::system_error(error, std::system_category(), "pthread_create");
+  if (error != 0) {
+    if (link_->simulated != nullptr) link_->simulated->end();
+    throw std::system_error(error, std::system_category(), "pthread_create");
+  }
   beginning.wait.await_end();
   if (beginning.refusal == nullptr) return;
   ::pthread_join(link_->number, nullptr);

@@ -5,6 +5,7 @@
 #include <pthread.h>
 
 #include <cstdint>
+#include <memory>
 #include <motet/detail/base/atomic.hpp>
 #include <motet/detail/platform/process.hpp>
 #include <motet/detail/sync/sharing.hpp>
@@ -12,6 +13,7 @@
 #include <optional>
 
 #include "core/mail/remote_wait.hpp"
+#include "platform/simulated_threads.hpp"
 #include "threads/job_inbox.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
@@ -23,7 +25,8 @@ struct thread_link {
   const options settings;
   std::optional<job_slot> body;
   job_inbox jobs;
-  handle main;  // the main fiber, once the thread has begun
+  handle main;                                  // the main fiber, once the thread has begun
+  std::shared_ptr<simulated_thread> simulated;  // null: not in a simulation
   pthread_t number{};
   /// A forked child has no such thread.
   const std::uint32_t made_in = this_process();

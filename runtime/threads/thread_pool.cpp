@@ -12,6 +12,7 @@
 
 #include "core/thread_state.hpp"
 #include "platform/cores.hpp"
+#include "platform/simulated_threads.hpp"
 #include "threads/pool_state.hpp"
 #include "threads/thread_link.hpp"
 
@@ -42,7 +43,8 @@ void work(pool_state& pool, const std::string& name, std::size_t number) {
 }}  // namespace detail
 
 std::size_t processors() noexcept {
-  return detail::usable_cores();
+  const auto* const simulation = detail::simulated_threads::present();
+  return simulation != nullptr ? simulation->processors() : detail::usable_cores();
 }
 
 thread_pool::thread_pool(std::size_t workers, std::string_view name) {

@@ -163,7 +163,8 @@ TEST_CASE("teleport(): a fiber on its way between threads can be interrupted", "
 }
 
 /// A slow machine may have it be late before it is on its way.
-TEST_CASE("teleport(): a fiber on its way between threads can be ended by a deadline", "[detour]") {
+TEST_CASE("teleport(): a fiber on its way between threads can be ended by a deadline",
+          "[detour][real]") {
   run_here([] {
     if (testing::on_sim()) return;  // whose time does not pass on the way
     astray way;

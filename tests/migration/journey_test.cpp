@@ -281,7 +281,7 @@ TEST_CASE("teleport(): a deadline goes with the fiber", "[teleport]") {
   });
 }
 
-TEST_CASE("teleport() to a busy thread ends at a deadline", "[teleport]") {
+TEST_CASE("teleport() to a busy thread ends at a deadline", "[teleport][real]") {
   run_here([] {
     if (testing::on_sim()) return;  // its time would not wait
     idle_thread worker;

@@ -346,7 +346,7 @@ TEST_CASE("teleport(): state of a main fiber is its own abroad", "[detour]") {
   });
 }
 
-TEST_CASE("thread::await() ends for a main fiber that has migrated", "[detour]") {
+TEST_CASE("thread::await() ends for a main fiber that has migrated", "[detour][real]") {
   run_here([] {
     idle_thread worker;
     std::optional<bool> refused;
@@ -372,7 +372,7 @@ TEST_CASE("thread::await() ends for a main fiber that has migrated", "[detour]")
   });
 }
 
-TEST_CASE("fiber_local: a value that migrates in its destructor finds itself", "[detour]") {
+TEST_CASE("fiber_local: a value that migrates in its destructor finds itself", "[detour][real]") {
   run_here([] {
     idle_thread worker;
     restless::target = &worker.thread;

@@ -12,6 +12,7 @@
 #include <map>
 #include <motet/motet.hpp>
 #include <motet/testing.hpp>
+#include <optional>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -78,6 +79,14 @@ void stubborn(world& in) {
   }
 }
 
+void left_thread(world&) {
+  static std::optional<motet::thread> left;  // which nobody destroys in time
+  left.emplace([] {
+    motet::event never;
+    never.wait();
+  });
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -87,7 +96,8 @@ int main(int argc, char** argv) {
       {"noisy", &noisy},
       {"random_of_its_own", &random_of_its_own},
       {"switching_invariant", &switching_invariant},
-      {"stubborn", &stubborn}};
+      {"stubborn", &stubborn},
+      {"left_thread", &left_thread}};
   const auto found = argc == 2 ? programs.find(argv[1]) : programs.end();
   if (found == programs.end()) {
     std::fputs("usage: explore_programs NAME\n", stderr);

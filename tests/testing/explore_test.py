@@ -96,6 +96,9 @@ def main():
         endless = run(program, "stubborn", place)
         assert endless.returncode < 0 and "failed with seed 0: the invariant of" in endless.stderr, endless
         assert "do not end when they are cancelled" in endless.stderr, endless
+        left = run(program, "left_thread", place)
+        assert left.returncode < 0, left
+        assert "the function left a thread running, made by the fiber of the main function" in left.stderr, left
         for variables, message in (({"MOTET_SEED": "x"}, "MOTET_SEED is not a number: x"), ({"MOTET_SEED": "-1"}, "MOTET_SEED is not"),
                                    ({"MOTET_SEEDS": "many"}, "MOTET_SEEDS is not a number: many"), ({"MOTET_SEEDS": "1-"}, "MOTET_SEEDS is not"),
                                    ({"MOTET_SEEDS": "9-3"}, "MOTET_SEEDS is an empty range: 9-3"),

@@ -104,7 +104,8 @@ TEST_CASE("thread::call() ends at a deadline", "[thread][call]") {
   });
 }
 
-TEST_CASE("thread::call() that is interrupted before its start never runs", "[thread][call]") {
+TEST_CASE("thread::call() that is interrupted before its start never runs",
+          "[thread][call][real]") {
   run_here([] {
     std::atomic<bool> go{false};
     motet::thread worker(quiet(), [&] {
@@ -273,7 +274,7 @@ TEST_CASE("thread::spin(): a child whose thread ends is cancelled, and its paren
 }
 
 TEST_CASE("thread::spin() that is interrupted before it takes effect spins nothing",
-          "[thread][spin]") {
+          "[thread][spin][real]") {
   run_here([] {
     std::atomic<bool> go{false};
     std::atomic<int> destroyed{0};

@@ -100,7 +100,7 @@ TEST_CASE("thread_pool::submit() returns a future of the job's value or exceptio
   run_here(check);
 }
 
-TEST_CASE("thread_pool: other fibers run while one waits for a job", "[pool]") {
+TEST_CASE("thread_pool: other fibers run while one waits for a job", "[pool][real]") {
   run_here([] {
     thread_pool pool(1);
     bool finished = false;
@@ -157,7 +157,7 @@ TEST_CASE("thread_pool runs other jobs while one waits", "[pool]") {
   CHECK(first.get() == 3);
 }
 
-TEST_CASE("thread_pool: a long job delays nothing while another worker is idle", "[pool]") {
+TEST_CASE("thread_pool: a long job delays nothing while another worker is idle", "[pool][real]") {
   const auto check = [] {
     thread_pool pool(2);
     std::atomic<bool> go{false};
@@ -176,7 +176,8 @@ TEST_CASE("thread_pool: a long job delays nothing while another worker is idle",
   run_here(check);
 }
 
-TEST_CASE("thread_pool: only one of several concurrent submissions gets an idle worker", "[pool]") {
+TEST_CASE("thread_pool: only one of several concurrent submissions gets an idle worker",
+          "[pool][real]") {
   run_here([] {
     constexpr std::size_t workers = 4;
     thread_pool pool(workers);
@@ -543,7 +544,7 @@ TEST_CASE("thread_pool: jobs fill a map together, and others read it", "[pool]")
   });
 }
 
-TEST_CASE("thread_pool: idle workers do not hide a deadlock", "[pool][deadlock]") {
+TEST_CASE("thread_pool: idle workers do not hide a deadlock", "[pool][deadlock][real]") {
   if (testing::on_sim()) return;  // it cannot look again without time running away
   run_here([] {
     thread_pool pool(2);
@@ -555,7 +556,8 @@ TEST_CASE("thread_pool: idle workers do not hide a deadlock", "[pool][deadlock]"
   });
 }
 
-TEST_CASE("thread_pool: a worker that may still wake a fiber is not idle", "[pool][deadlock]") {
+TEST_CASE("thread_pool: a worker that may still wake a fiber is not idle",
+          "[pool][deadlock][real]") {
   run_here([] {
     thread_pool pool(2);
     auto slow = pool.submit([] {
@@ -597,7 +599,7 @@ TEST_CASE("thread_pool spreads jobs that keep their threads busy evenly over man
   CHECK(executed == each_has * workers);
 }
 
-TEST_CASE("thread_pool full of blocking work delays no deadline elsewhere", "[pool]") {
+TEST_CASE("thread_pool full of blocking work delays no deadline elsewhere", "[pool][real]") {
   if (testing::on_sim()) return;
   run_here([] {
     thread_pool pool(2);
@@ -617,7 +619,7 @@ TEST_CASE("thread_pool full of blocking work delays no deadline elsewhere", "[po
   });
 }
 
-TEST_CASE("thread_pool: a waiting caller uses no CPU time", "[pool]") {
+TEST_CASE("thread_pool: a waiting caller uses no CPU time", "[pool][real]") {
   if (testing::on_sim()) return;
   const auto cpu_of_this_thread = [] {
     timespec cpu_time{};

@@ -117,7 +117,8 @@ class [[nodiscard]] host {
   std::unique_ptr<host_state> state_;
 };
 
-/// The simulated world. Only fibers that run in it may use it.
+/// The simulated world. Only fibers that run in it may use it, on any of its threads; a host, only
+/// on the thread that has made it.
 class world {
  public:
   world(const world&) = delete;
@@ -187,10 +188,12 @@ class world {
 };
 
 /// Runs `function` in a world of its own, on the calling thread, where motet::run() must be
-/// possible. `MOTET_BACKEND` has no effect. If fibers go on although the simulation has failed and
-/// they are cancelled, or if memory is exhausted, the process ends.
+/// possible. Threads and pools that it makes belong to the world: one of them runs at a time, from
+/// one switch or poll to the next. `MOTET_BACKEND` has no effect. If fibers go on although the
+/// simulation has failed and they are cancelled, or if memory is exhausted, the process ends.
 /// Returns: how it went. It failed if `function` threw, if all fibers wait for one another, at the
-///          horizon, after all steps, or if the run differs from the plan's log.
+///          horizon, after all steps, or if the run differs from the plan's log. A thread that
+///          `function` leaves running ends the process.
 /// Not a switchpoint.
 /// Throws: std::logic_error if the thread is in run(), or if the library motet is not of the
 ///         version of motet-testing; std::invalid_argument if plan.log is not a log.

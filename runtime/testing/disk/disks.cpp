@@ -92,7 +92,7 @@ std::int32_t disks::find_path(volume& store, int directory, const char* path,
   return 0;
 }
 
-bool disks::submit(operation& op) {
+bool disks::submit(operation& op, completions& results) {
   const auto found = open_.find(op.fd);
   const residence home = found != open_.end() ? found->second.home : present_residence();
   if (!home.alive()) {
@@ -102,7 +102,7 @@ bool disks::submit(operation& op) {
   if (op.kind == verb::fsync) {
     const clock::time_point due =
         clock::now() + choices_.decide_span(choice::latency, {}, rules.longest_sync);
-    syncs_.push_back({&op, due, position_of(op)});
+    syncs_.push_back({&op, &results, due, position_of(op)});
     net_.schedule(due, [] {});
     return false;
   }
@@ -110,17 +110,18 @@ bool disks::submit(operation& op) {
   return true;
 }
 
-void disks::cancel(operation& op, completions& ended) {
+void disks::cancel(operation& op) {
   const auto found = std::find_if(syncs_.begin(), syncs_.end(),
                                   [&](const waiting_sync& each) { return each.op == &op; });
   if (op.cancelling || found == syncs_.end()) return;
+  completions& results = *found->results;
   syncs_.erase(found);
   op.cancelling = true;
   op.result = -ECANCELED;
-  ended.push(op);
+  results.push(op);
 }
 
-void disks::complete(completions& ended) {
+void disks::complete() {
   const clock::time_point now = clock::now();
   for (std::size_t i = 0; i < syncs_.size();) {
     if (syncs_[i].due > now) {
@@ -130,7 +131,7 @@ void disks::complete(completions& ended) {
     const waiting_sync over = syncs_[i];
     syncs_.erase(syncs_.begin() + static_cast<std::ptrdiff_t>(i));
     over.op->result = synchronise(*over.op, over.position);
-    ended.push(*over.op);
+    over.results->push(*over.op);
   }
 }
 

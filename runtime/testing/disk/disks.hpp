@@ -31,10 +31,10 @@ class disks {
 
   /// Whether the running fiber's host does this on its disk.
   bool has(const operation& op) const;
-  /// As a backend's.
-  bool submit(operation& op);
-  void cancel(operation& op, completions& ended);
-  void complete(completions& ended);
+  /// As a backend's. An operation that waits ends in `results`.
+  bool submit(operation& op, completions& results);
+  void cancel(operation& op);
+  void complete();
   void forget(int fd);
 
   /// Removes all files, also if the process ends otherwise.
@@ -58,6 +58,7 @@ class disks {
   };
   struct waiting_sync {
     operation* op = nullptr;
+    completions* results = nullptr;  // of the thread that has submitted it
     clock::time_point due{};
     std::size_t position = 0;  // of the file's or the volume's changes
   };

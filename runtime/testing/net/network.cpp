@@ -29,11 +29,6 @@ std::string text_of(const machine& host) {
 
 network::network(decisions& choices) : choices_(choices) {
   add("test");
-  set_present(this);
-}
-
-network::~network() {
-  set_present(nullptr);
 }
 
 machine& network::add(std::string name) {
@@ -134,40 +129,42 @@ void network::pass_to(clock::time_point now) {
     events_.extract(events_.begin()).mapped()();
 }
 
-bool network::submit(operation& op) {
+bool network::submit(operation& op, completions& results) {
   const std::optional<std::int32_t> result = attempt(op);
   if (result.has_value()) {
     op.result = *result;
     return true;
   }
-  waits_.push_back(&op);
+  waits_.push_back({&op, &results});
   return false;
 }
 
-void network::cancel(operation& op, completions& ended) {
-  const auto found = std::find(waits_.begin(), waits_.end(), &op);
+void network::cancel(operation& op) {
+  const auto found = std::find_if(waits_.begin(), waits_.end(),
+                                  [&](const waiting_operation& each) { return each.op == &op; });
   if (op.cancelling || found == waits_.end()) return;
   op.cancelling = true;
   op.result = -ECANCELED;
+  completions& results = *found->results;
   waits_.erase(found);
   const auto socket = sockets_.find(op.fd);
   if (socket != sockets_.end()) socket->second->leave(op);
-  ended.push(op);
+  results.push(op);
 }
 
 /// One operation may make another one possible.
-void network::complete(completions& ended) {
+void network::complete() {
   while (std::exchange(is_changed_, false)) {
     for (std::size_t i = 0; i < waits_.size();) {
-      operation& op = *waits_[i];
+      operation& op = *waits_[i].op;
       const std::optional<std::int32_t> result = is_quiet(op.fd) ? std::nullopt : attempt(op);
       if (!result.has_value()) {
         ++i;
         continue;
       }
       op.result = *result;
+      waits_[i].results->push(op);
       waits_.erase(waits_.begin() + static_cast<std::ptrdiff_t>(i));
-      ended.push(op);
     }
   }
 }

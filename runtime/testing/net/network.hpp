@@ -31,7 +31,7 @@ class network final : public detail::simulated_system {
   explicit network(decisions& choices);
   network(const network&) = delete;
   network& operator=(const network&) = delete;
-  ~network() override;
+  ~network() override = default;
 
   /// Machines. The first one is that of the function under test.
   machine& add(std::string name);
@@ -73,10 +73,10 @@ class network final : public detail::simulated_system {
                     const std::function<std::unique_ptr<simulated_socket>()>& make);
   void forget(int fd);
 
-  /// Operations, as a backend's.
-  bool submit(operation& op);
-  void cancel(operation& op, completions& ended);
-  void complete(completions& ended);
+  /// Operations, as a backend's. One that waits ends in `results`.
+  bool submit(operation& op, completions& results);
+  void cancel(operation& op);
+  void complete();
 
   bool has(int fd) const noexcept override { return sockets_.contains(fd); }
   int socket(int family, int kind) noexcept override;
@@ -103,6 +103,10 @@ class network final : public detail::simulated_system {
     std::uint16_t port = 0;
     auto operator<=>(const binding&) const = default;
   };
+  struct waiting_operation {
+    operation* op = nullptr;
+    completions* results = nullptr;  // of the thread that has submitted it
+  };
 
   residence home_of_caller();
   std::int32_t bind_name(simulated_socket& socket, place name);
@@ -121,7 +125,7 @@ class network final : public detail::simulated_system {
   std::uint64_t sockets_made_ = 0;
   std::set<int> handed_over_;  // the descriptors of which forget() does not mean the end
   std::set<route> cut_;
-  std::vector<operation*> waits_;  // in the order of their submission
+  std::vector<waiting_operation> waits_;  // in the order of their submission
   bool is_changed_ = false;
 };
 
