@@ -20,6 +20,7 @@
 #include "base/faults.hpp"
 #include "base/system_calls.hpp"
 #include "platform/guard.hpp"
+#include "platform/spare_mappings.hpp"
 #include "platform/valgrind.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
@@ -56,6 +57,23 @@ std::byte* end_of(const stack& memory) {
   return base + (size + stack_pool::stride - 1) / stack_pool::stride * stack_pool::stride;
 }
 
+/// A slab of a pool that has ended serves the next pool, with its guards: to map and to guard one
+/// takes longer than a small program of fibers. Its stacks keep their memory, so few were used.
+constexpr std::size_t usual_stacks_in_slab = 1024;
+constexpr std::size_t most_guards_of_spare = 32;
+constinit spare_mappings spare_slabs;
+
+/// Whether a pool's slabs are like those of other pools.
+bool shares_slabs(std::size_t stacks_in_slab, bool guards_are_early, bool has_quarantine) {
+  return stacks_in_slab == usual_stacks_in_slab && !guards_are_early && !has_quarantine &&
+         !valgrind::is_active();
+}
+
+/// How many stacks of a spare slab have guards: above the top of its first stack.
+std::size_t& guards_of_spare(std::byte* slab) noexcept {
+  return *reinterpret_cast<std::size_t*>(slab + stack_pool::stride - note_size);
+}
+
 }  // namespace
 
 stack_pool::note& stack_pool::note_of(const stack& memory) noexcept {
@@ -64,7 +82,7 @@ stack_pool::note& stack_pool::note_of(const stack& memory) noexcept {
 
 /// Locked memory is resident at once: then a slab holds few stacks.
 stack_pool::stack_pool()
-    : stacks_in_slab_(memory_is_locked() ? 16 : 1024),
+    : stacks_in_slab_(memory_is_locked() ? 16 : usual_stacks_in_slab),
       guards_are_early_(best_guard() == guard_kind::protection) {
   constexpr std::size_t sealed_stacks = 1024;
   if (disabled("stack_reuse")) quarantine_.resize(sealed_stacks);
@@ -74,6 +92,11 @@ stack_pool::~stack_pool() {
   if (valgrind::is_active()) {
     for (std::size_t i = 0; i < free_count_; ++i)
       valgrind::forget_stack(note_of({free_[i].bottom, free_[i].top}).known_as);
+  }
+  const bool is_small = slabs_.size() == 1 && guarded_count_ <= most_guards_of_spare;
+  if (is_small && shares_slabs(stacks_in_slab_, guards_are_early_, !quarantine_.empty())) {
+    ::new (&guards_of_spare(slabs_.front())) std::size_t(guarded_count_);
+    if (spare_slabs.put(slabs_.front())) slabs_.clear();
   }
   for (std::byte* slab : slabs_) ::munmap(slab, stacks_in_slab_ * stride);
   give_mappings_back(mappings_);
@@ -98,7 +121,11 @@ void stack_pool::reserve(std::size_t count) {
 void stack_pool::map_slab() {
   reserve(mapped_count_ + stacks_in_slab_);
   slabs_.reserve(slabs_.size() + 1);
-  slabs_.push_back(map(stacks_in_slab_ * stride));
+  const bool shares = shares_slabs(stacks_in_slab_, guards_are_early_, !quarantine_.empty());
+  void* const spare = slabs_.empty() && shares ? spare_slabs.take() : nullptr;
+  slabs_.push_back(spare != nullptr ? static_cast<std::byte*>(spare)
+                                    : map(stacks_in_slab_ * stride));
+  if (spare != nullptr) guarded_count_ = guards_of_spare(slabs_.front());
   mapped_count_ += stacks_in_slab_;
 }
 

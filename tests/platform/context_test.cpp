@@ -19,6 +19,7 @@
 
 #include "base/faults.hpp"
 #include "catch.hpp"
+#include "platform/guards.hpp"
 #include "platform/spare_mappings.hpp"
 #include "platform/stack_pool.hpp"
 #include "platform/valgrind.hpp"
@@ -229,23 +230,60 @@ TEST_CASE("stack_pool maps a stack of another size for itself", "[stack]") {
   pool.give_back(large);
 }
 
+namespace {
+
+/// Whether memory cannot be read.
+class refusing {
+ public:
+  bool operator()(const std::byte* address) const {
+    errno = 0;
+    if (::write(ends_.second(), address, 1) == -1) return errno == EFAULT;
+    testing::take_all(ends_.first());
+    return false;
+  }
+
+ private:
+  decltype(testing::make_pipe()) ends_ = testing::make_pipe();
+};
+
+}  // namespace
+
+TEST_CASE("stack_pool hands a slab of few stacks on to the next pool, with guards", "[stack]") {
+  if (faults::enabled || testing::guards_take_mappings()) return;
+  if (testing::disabled("stack_reuse")) return;
+  const refusing refuses;
+  const auto bottoms_of = [&](std::size_t count) {
+    stack_pool pool;
+    std::vector<std::byte*> bottoms;
+    for (std::size_t i = 0; i < count; ++i) {
+      const stack fresh = pool.take(stack_pool::default_size);
+      REQUIRE(refuses(fresh.bottom - 1));
+      REQUIRE_FALSE(refuses(fresh.bottom));
+      fresh.top[-1] = std::byte{1};
+      bottoms.push_back(fresh.bottom);
+    }
+    return bottoms;
+  };
+  const std::byte* const first = bottoms_of(3).front();
+  CHECK_FALSE(refuses(first));
+  CHECK(bottoms_of(32).front() == first);
+  CHECK(bottoms_of(40).front() == first);
+  CHECK(refuses(first));
+  CHECK(bottoms_of(2).size() == 2);
+}
+
 TEST_CASE("stack_pool gives every stack a guard that cannot be written to", "[stack]") {
   stack_pool pool;
-  auto ends = testing::make_pipe();
-  const auto faults = [&](const std::byte* address) {
-    errno = 0;
-    return ::write(ends.second(), address, 1) == -1 && errno == EFAULT;
-  };
+  const refusing refuses;
   std::vector<stack> stacks;
   for (int i = 0; i < 2'100; ++i) {
     stacks.push_back(
         pool.take(i % 700 == 0 ? 4 * stack_pool::default_size : stack_pool::default_size));
     const stack& last = stacks.back();
-    REQUIRE(faults(last.bottom - 1));
-    REQUIRE(faults(last.bottom - stack_pool::guard));
-    REQUIRE_FALSE(faults(last.bottom));
-    REQUIRE_FALSE(faults(last.top - 1));
-    testing::take_all(ends.first());
+    REQUIRE(refuses(last.bottom - 1));
+    REQUIRE(refuses(last.bottom - stack_pool::guard));
+    REQUIRE_FALSE(refuses(last.bottom));
+    REQUIRE_FALSE(refuses(last.top - 1));
   }
   for (const stack& entry : stacks) pool.give_back(entry);
 }
