@@ -9,7 +9,6 @@
 
 #include "core/mail/mailbox.hpp"
 #include "core/thread_state.hpp"
-#include "runtime/lazy_backend.hpp"
 #include "testing/order_of_world.hpp"
 #include "testing/simulation.hpp"
 #include "testing/world_backend.hpp"

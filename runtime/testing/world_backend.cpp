@@ -9,7 +9,6 @@
 
 #include "base/remote_work.hpp"
 #include "base/system_calls.hpp"
-#include "core/thread_state.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace testing {
 
@@ -93,10 +92,14 @@ void world_backend::pass_events() {
 
 /// Until this thread has something to do, the others run; if none of them can, time passes.
 void world_backend::sleep(time_point deadline) {
+  bool has_looked = !inside_.threads.has_others();
   inside_.threads.begin_sleep(deadline);
   while (!inside_.threads.can_run()) {
-    if (inside_.threads.pass_on()) continue;
-    look_at_all();
+    if (inside_.threads.pass_on()) {
+      has_looked = false;
+      continue;
+    }
+    if (!has_looked) look_at_all();
     if (!inside_.threads.pass_on()) stand_idle();
   }
   inside_.threads.end_sleep();
