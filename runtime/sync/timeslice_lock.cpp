@@ -5,11 +5,15 @@
 #include <motet/detail/platform/process.hpp>
 #include <motet/sync/mutex.hpp>
 #include <motet/sync/timeslice_lock.hpp>
+#include <optional>
 #include <stdexcept>
 #include <utility>
 
 #include "base/saturating_time.hpp"
+#include "core/event_recorder.hpp"
 #include "core/mail/remote_wait.hpp"
+#include "core/thread_state.hpp"
+#include "platform/simulated_threads.hpp"
 #include "platform/ticks.hpp"
 
 namespace motet { inline namespace MOTET_ABI {
@@ -25,6 +29,19 @@ clock::duration checked(detail::timespan quantum) {
         "timeslice_lock: the quantum must be greater than 0 and at most a year");
   }
   return quantum.length;
+}
+
+// In a simulation real time decides nothing: a slice with waiters ends when the simulation says so.
+
+bool is_simulated() noexcept {
+  return detail::simulated_threads::present() != nullptr;
+}
+
+/// Returns: whether the slice ends; nothing if that is for the clock to say.
+std::optional<bool> decided_end(detail::thread_core* thread) noexcept {
+  if (!is_simulated()) return std::nullopt;
+  const auto choice = static_cast<detail::thread_state*>(thread)->recording->choose_branch(2);
+  return choice == 0U;
 }
 
 }  // namespace
@@ -143,7 +160,7 @@ void timeslice_lock::unlock() {
 void timeslice_lock::yield_if_over() {
   detail::thread_core* thread = detail::self_core();
   check_held(thread);
-  if (detail::ticks() - slice_began_ < quantum_ticks_) return;
+  if (!decided_end(thread).value_or(detail::ticks() - slice_began_ >= quantum_ticks_)) return;
   sharing_.lock();
   forget_gone();
   if (first_ == nullptr) {
@@ -223,7 +240,8 @@ clock::time_point timeslice_lock::stalls_at(const wait_node& node) const noexcep
   const std::lock_guard lock(sharing_);
   const bool asks = first_ == &node && stalled_slice_ != slices_;
   if (!asks) return detail::deadline_after(clock::now(), longest);
-  const std::uint64_t quanta = (detail::ticks() - slice_began_) / quantum_ticks_;
+  const std::uint64_t quanta =
+      is_simulated() ? 0 : (detail::ticks() - slice_began_) / quantum_ticks_;
   const auto remaining =
       quanta < quanta_of_a_stall ? quanta_of_a_stall - static_cast<int>(quanta) : 0;
   return detail::deadline_after(clock::now(), quantum_ * remaining);
@@ -234,7 +252,7 @@ void timeslice_lock::look_for_stall(const wait_node& node) {
   {
     const std::lock_guard lock(sharing_);
     if (first_ != &node || stalled_slice_ == slices_) return;
-    quanta = (detail::ticks() - slice_began_) / quantum_ticks_;
+    quanta = is_simulated() ? quanta_of_a_stall : (detail::ticks() - slice_began_) / quantum_ticks_;
     if (quanta < quanta_of_a_stall) return;
     stalled_slice_ = slices_;
   }

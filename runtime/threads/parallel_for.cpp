@@ -18,6 +18,7 @@
 #include <utility>
 
 #include "core/thread_state.hpp"
+#include "platform/simulated_threads.hpp"
 #include "platform/ticks.hpp"
 #include "threads/pool_state.hpp"
 #include "threads/shared_loop.hpp"
@@ -35,6 +36,8 @@ struct called_loop : shared_loop {
   called_loop(std::size_t count, loop_body of_caller, std::size_t helpers)
       : shared_loop(count, helpers), body(of_caller) {}
   const loop_body body;
+  /// Not measured in a simulation, in which real time must decide nothing.
+  const bool is_simulated = simulated_threads::present() != nullptr;
   const std::uint64_t block_ticks = ticks_in(block_time);
 };
 
@@ -49,7 +52,7 @@ void call_blocks(called_loop& loop) {
     for (auto block = loop.claim(size); !block.empty(); block = loop.claim(size)) {
       const std::uint64_t begin = ticks();
       loop.body.call(loop.body.body, block.first, block.last);
-      const std::uint64_t duration = ticks() - begin;
+      const std::uint64_t duration = loop.is_simulated ? 0 : ticks() - begin;
       if (duration < loop.block_ticks / 2) size *= 2;
       if (duration > loop.block_ticks * 2) size /= 2;
       size = std::clamp<std::size_t>(size, 1, loop.largest_block());

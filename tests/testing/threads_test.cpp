@@ -31,7 +31,8 @@ using ::testing::passes;
 using ::testing::require;
 
 void passes_often(const std::function<void(world&)>& function) {
-  passes(function, ::testing::scaled(100'000, ::testing::under_asan || ::testing::under_tsan ? 30 : 300));
+  passes(function,
+         ::testing::scaled(100'000, ::testing::under_asan || ::testing::under_tsan ? 30 : 300));
 }
 
 std::chrono::microseconds pause(world& in) {
@@ -55,6 +56,13 @@ thread idle_thread() {
     } catch (const cancelled&) {
     }
   });
+}
+
+/// Takes real time.
+void compute(std::chrono::microseconds span) {
+  const auto end = std::chrono::steady_clock::now() + span;
+  while (std::chrono::steady_clock::now() < end) {
+  }
 }
 
 void work_with_threads(world& in) {
@@ -287,6 +295,45 @@ TEST_CASE("mutex, condition_variable: fibers of several threads exclude each oth
     }
     require(turn == 9, "all had their turns");
   });
+}
+
+TEST_CASE("timeslice_lock, parallel_for(): no real time decides") {
+  const auto share = [](world& in) {
+    timeslice_lock lock(1ms);
+    thread_pool pool(2);
+    int inside = 0;
+    const auto work = [&] {
+      const std::lock_guard guard(lock);
+      for (int i = 0; i < 5; ++i) {
+        require(++inside == 1, "one at a time");
+        --inside;
+        lock.yield_if_due();
+      }
+    };
+    std::vector<fiber<void>> fibers;
+    for (int i = 0; i < 2; ++i) fibers.push_back(spin(work));
+    auto there = pool.submit(work);
+    std::vector<int> elements(200);
+    parallel_for(pool, elements, [&](int& element) {
+      compute(element % 7 == 0 ? 30us : 0us);
+      ++element;
+    });
+    require(std::set<int>(elements.begin(), elements.end()) == std::set{1}, "each element once");
+    for (const auto& each : fibers) each.await();
+    there.get();
+    sleep_for(pause(in));
+  };
+  std::set<std::string> logs;
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    const outcome first = motet::testing::run({.seed = seed}, share);
+    const outcome again = motet::testing::run({.seed = seed, .log = first.log}, share);
+    INFO("seed " << seed << ": " << first.failure << again.failure);
+    CHECK(first.passed);
+    CHECK(again.passed);
+    CHECK(again.log == first.log);
+    logs.insert(first.log);
+  }
+  CHECK(logs.size() > 15);
 }
 
 TEST_CASE("tcp_listener::serve(): the workers of a host's pool answer, until it crashes") {
