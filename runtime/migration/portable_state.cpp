@@ -9,6 +9,7 @@
 #include "cancellation/interrupt.hpp"
 #include "cancellation/scopes.hpp"
 #include "migration/journey.hpp"
+#include "platform/simulated_threads.hpp"
 #include "unhandled/unhandled.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
@@ -40,8 +41,9 @@ void residence::arm_or_fire(timer& alarm) noexcept {
 }
 
 void residence::unpack_scopes() noexcept {
-  // A thread under the simulated backend has a time of its own.
-  const bool other_time = thread.time.virtual_time() || trip.last_clock.is_virtual;
+  // A thread under the simulated backend has a time of its own, but not in a simulated world.
+  const bool other_time = (thread.time.virtual_time() || trip.last_clock.is_virtual) &&
+                          simulated_threads::present() == nullptr;
   const clock::duration shift =
       other_time ? thread.time.now() - trip.last_clock.departed_at : clock::duration::zero();
   for (scope_entry* entry = block.scopes; entry != nullptr; entry = entry->outer) {

@@ -31,8 +31,10 @@ class simulated_thread {
 class simulated_threads {
  public:
   virtual ~simulated_threads() = default;
-  /// Adds a thread that is to be created with `settings`, which get the simulation's backend.
-  virtual std::shared_ptr<simulated_thread> add(options& settings) = 0;
+  /// Gives `settings`, of a new thread, the simulation's backend.
+  virtual void prepare(options& settings) = 0;
+  /// Adds a thread that is about to be created.
+  virtual std::shared_ptr<simulated_thread> add() = 0;
   virtual std::size_t processors() const noexcept = 0;
 
   /// Returns: those of the simulation that the calling thread runs; null if it runs none.

@@ -25,6 +25,7 @@
 #include "core/hooks.hpp"
 #include "core/thread_state.hpp"
 #include "platform/offload/blocking_pool.hpp"
+#include "platform/simulated_threads.hpp"
 #include "unhandled/notice.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
@@ -127,6 +128,7 @@ bool deadlock_detector::end_idle() noexcept {
   // The main fiber ends its children: what a transient one waits for can still wake it.
   if (wait != nullptr && !wait->interruptible && thread_.anything_pending()) return false;
   if (reported_ || thread_.jobs.may_come()) return false;
+  if (simulated_threads::present() != nullptr) return false;  // which knows when nothing can run
   const clock::time_point present = thread_.kernel().now();
   stuck_ = true;
   if (present < look_for_others_at_ && present < report_at_) {

@@ -3,15 +3,20 @@
 #include "testing/baton.hpp"
 
 #include <algorithm>
+#include <exception>
 #include <memory>
+#include <motet/base/errors.hpp>
 #include <motet/runtime/options.hpp>
+#include <string_view>
 #include <utility>
 
 #include "core/mail/mailbox.hpp"
 #include "core/thread_state.hpp"
+#include "testing/hosts.hpp"
 #include "testing/order_of_world.hpp"
 #include "testing/simulation.hpp"
 #include "testing/world_backend.hpp"
+#include "unhandled/unhandled.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace testing {
 
@@ -35,7 +40,7 @@ void runner::end() noexcept {
   threads.remove(*this);
   if (threads.holder_ != this) return;
   inside_.leave_thread();
-  if (!threads.pass_on()) threads.hand_over(threads.threads_.front());
+  if (!threads.pass_on(false)) threads.hand_over(threads.threads_.front());
 }
 
 baton::baton(simulation& inside)
@@ -43,17 +48,45 @@ baton::baton(simulation& inside)
   holder_ = threads_.front().get();
 }
 
-std::shared_ptr<detail::simulated_thread> baton::add(options& settings) {
+namespace {
+
+bool is_of_crash(const std::exception_ptr& error) noexcept {
+  try {
+    std::rethrow_exception(error);
+  } catch (const cancelled& end) {
+    return end.reason() == std::string_view(host_crashed);
+  } catch (...) {
+    return false;
+  }
+}
+
+}  // namespace
+
+/// A job that ends with its host has not failed.
+void baton::prepare(options& settings) {
   settings.make_backend = [this](const backend_options&) { return inside_.make_backend(); };
+  settings.on_unhandled = [report = settings.on_unhandled](const std::exception_ptr& error) {
+    if (is_of_crash(error)) return;
+    if (report) return report(error);
+    detail::report_unhandled(options(), error);
+  };
+}
+
+std::shared_ptr<detail::simulated_thread> baton::add() {
+  constexpr std::uint32_t priorities = 1'000;
   const detail::thread_state* const maker = detail::self();
   const call_site site = maker != nullptr ? maker->running().site : call_site{};
-  return threads_.emplace_back(std::make_shared<runner>(inside_, site));
+  const auto& added = threads_.emplace_back(std::make_shared<runner>(inside_, site));
+  if (inside_.settings().how == order::pct)
+    added->priority_ = inside_.choices.decide(choice::thread, priorities);
+  return added;
 }
 
 void baton::adopt(detail::thread_state& home) {
   home.recording = std::make_unique<detail::order_of_world>(inside_, home);
   home.recorded(true);
   home.schedule.ignore_time();
+  if (!is_first()) home.main_fiber().site = holder_->maker_;
 }
 
 void baton::remove(const runner& ended) noexcept {
@@ -71,20 +104,39 @@ bool baton::can_run(const runner& one) const noexcept {
   return &one == threads_.front().get() && inside_.function_runs_on();
 }
 
-/// The first choice is that this thread goes on.
-bool baton::pass_on() noexcept {
-  if (!has_others() && holder_ == threads_.front().get()) return can_run();
+/// In a circle, from this thread or the next one.
+void baton::list_ready(bool yields) {
   ready_.clear();
-  for (const auto& each : threads_) {
-    if (!can_run(*each)) continue;
-    const bool is_own = each.get() == holder_;
-    ready_.insert(is_own ? ready_.begin() : ready_.end(), each);
+  const auto own = std::find_if(threads_.begin(), threads_.end(),
+                                [&](const auto& each) { return each.get() == holder_; });
+  const auto place = own == threads_.end() ? 0 : own - threads_.begin();
+  const std::size_t first = static_cast<std::size_t>(place) + (yields ? 1 : 0);
+  for (std::size_t i = 0; i < threads_.size(); ++i) {
+    const auto& each = threads_[(first + i) % threads_.size()];
+    if (can_run(*each)) ready_.push_back(each);
   }
-  if (ready_.empty()) return false;
-  const auto count = static_cast<std::uint32_t>(ready_.size());
-  std::shared_ptr<runner> next =
-      ready_[count == 1 ? 0 : inside_.choices.decide(choice::thread, count)];
+}
+
+/// Source: see order_of_world.cpp for order::pct.
+std::shared_ptr<runner> baton::choose(bool yields) {
+  if (inside_.function_runs_on()) return threads_.front();  // which is to end
+  list_ready(yields);
+  if (ready_.size() < 2) return ready_.empty() ? nullptr : ready_.front();
+  if (inside_.settings().how == order::pct) {
+    return *std::max_element(ready_.begin(), ready_.end(), [](const auto& one, const auto& other) {
+      return one->priority_ < other->priority_;
+    });
+  }
+  return ready_[inside_.choices.decide(choice::thread, static_cast<std::uint32_t>(ready_.size()))];
+}
+
+bool baton::pass_on(bool yields) noexcept {
+  if (!has_others() && holder_ == threads_.front().get()) return can_run();
+  std::shared_ptr<runner> next = choose(yields);
   ready_.clear();
+  if (next == nullptr) return false;
+  const detail::thread_state* const home = detail::self();
+  if (home != nullptr) inside_.report_difference(home->running().site);
   hand_over(std::move(next));
   return true;
 }

@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <motet/base/call_site.hpp>
 #include <motet/base/clock.hpp>
@@ -37,6 +38,7 @@ class runner final : public detail::simulated_thread {
   detail::thread_state* home_ = nullptr;  // once it has slept
   world_backend* kernel_ = nullptr;
   std::optional<clock::time_point> sleeps_until_;
+  std::int64_t priority_ = 0;  // for order::pct
   std::atomic<int> has_turn_{0};
 };
 
@@ -45,11 +47,12 @@ class baton final : public detail::simulated_threads {
   /// The calling thread has it.
   explicit baton(simulation& inside);
 
-  std::shared_ptr<detail::simulated_thread> add(options& settings) override;
+  void prepare(options& settings) override;
+  std::shared_ptr<detail::simulated_thread> add() override;
   std::size_t processors() const noexcept override { return 4; }
 
   // The rest is for the thread that has the baton.
-  void own_kernel(world_backend* kernel) noexcept { holder_->kernel_ = kernel; }
+  void set_kernel(world_backend* kernel) noexcept { holder_->kernel_ = kernel; }
   void adopt(detail::thread_state& home);
   bool is_first() const noexcept { return holder_ == threads_.front().get(); }
   bool has_others() const noexcept { return threads_.size() > 1; }
@@ -57,9 +60,11 @@ class baton final : public detail::simulated_threads {
   std::optional<call_site> maker_of_other() const noexcept;
 
   /// Decides which of the threads that can run does so from here on; it may be this one. They can
-  /// unless they sleep.
+  /// unless they sleep. The first choice is that this one goes on, or, if it `yields`, the next.
   /// Returns: whether there was one.
-  bool pass_on() noexcept;
+  bool pass_on(bool yields) noexcept;
+  /// Of this thread, for order::pct.
+  void lower_priority() noexcept { holder_->priority_ = --lowest_; }
   /// From here on until end_sleep() this thread can run only if something wakes it.
   void begin_sleep(clock::time_point until) noexcept;
   void end_sleep() noexcept { holder_->sleeps_until_.reset(); }
@@ -71,13 +76,16 @@ class baton final : public detail::simulated_threads {
  private:
   friend runner;
   bool can_run(const runner& one) const noexcept;
+  void list_ready(bool yields);
+  std::shared_ptr<runner> choose(bool yields);
   void hand_over(std::shared_ptr<runner> next) noexcept;
   void remove(const runner& ended) noexcept;
 
   simulation& inside_;
   std::vector<std::shared_ptr<runner>> threads_;  // in the order of their creation
   runner* holder_ = nullptr;
-  std::vector<std::shared_ptr<runner>> ready_;  // room for pass_on()
+  std::int64_t lowest_ = 0;                     // priority
+  std::vector<std::shared_ptr<runner>> ready_;  // room for choose()
   std::vector<world_backend*> kernels_;
 };
 

@@ -18,7 +18,7 @@ enum class choice : char {
   wake = 'w',     // the order of fibers that one instant wakes: how many come before the next one
   branch = 'b',   // the branch that select() takes
   next = 'n',     // the runnable fiber that runs
-  thread = 't',   // the thread that runs, if several can: 0 is that it goes on
+  thread = 't',   // the thread that runs, if several can; for order::pct, a priority
   program = 'p',  // world::random()
   buggify = 'f',
   latency = 'l',   // of a packet, in steps

@@ -74,7 +74,7 @@ void host_state::crash(bool resets) {
   inside_.net.crash(computer_, resets);
   ++computer_.life;
   if (!runs_) return;
-  family_.cancel("its host has crashed", site_);
+  family_.cancel(host_crashed, site_);
   if (!has_begun_) end();
 }
 

@@ -14,6 +14,9 @@ namespace motet { inline namespace MOTET_ABI { namespace testing {
 
 class simulation;
 
+/// Why the fibers of a crashed host are cancelled.
+inline constexpr char host_crashed[] = "its host has crashed";
+
 class host_state {
  public:
   host_state(simulation& inside, machine& computer, std::function<void()> main, call_site site)

@@ -5,35 +5,38 @@
 #include <algorithm>
 #include <exception>
 #include <limits>
+#include <motet/detail/core/cold_part.hpp>
 #include <utility>
 
 #include "base/saved_errno.hpp"
+#include "cancellation/asked.hpp"
+#include "cancellation/remote_verbs.hpp"
+#include "testing/hosts.hpp"
+#include "testing/net/machine.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 using testing::choice;
 using testing::text_of;
 
-/// The steps at which priorities change are spread over short and long programs alike.
-order_of_world::order_of_world(testing::simulation& inside, thread_state& home)
-    : inside_(inside), home_(home) {
-  constexpr std::uint32_t magnitudes = 14;
-  if (inside.settings().how != testing::order::pct) return;
-  for (unsigned i = 1; i < inside.settings().depth; ++i) {
-    const std::uint32_t magnitude = 1U << inside.choices.decide(choice::change, magnitudes);
-    changes_.push_back(magnitude + inside.choices.decide(choice::change, magnitude));
-  }
-}
-
 /// A switch is a step, also if the next fiber is not known yet.
 void order_of_world::note_switch(const control_block& previous, const control_block*) noexcept {
   snoozes_ = previous.state.load(std::memory_order_relaxed) == fiber_state::runnable;
   inside_.step();
   if (!inside_.failed() && !inside_.invariants.empty()) check_invariants();
+  if (inside_.net.any_crashed()) cancel_orphan(home_.running());
   change_priorities(previous);
   choose_next();
   inside_.report_difference(previous.site);
-  inside_.threads.pass_on();
+  inside_.threads.pass_on(snoozes_);
+}
+
+/// A fiber of a host that has crashed, which its host's program cannot cancel: a job of a pool.
+void order_of_world::cancel_orphan(control_block& running) noexcept {
+  if (!running.has_cold_part || cold(running).locals.empty()) return;
+  const testing::residence& home = testing::present_residence();
+  if (home.owner == nullptr || home.alive()) return;
+  cancel(traveller_of(running), asked_here(testing::host_crashed, running.site));
 }
 
 /// A switch within one ends the process, as within a no_switch_guard.
@@ -143,10 +146,11 @@ std::int64_t order_of_world::priority_of(const control_block& fiber) {
 /// Guarantees of Finding Bugs, 2010.
 /// A fiber that snoozes lets all others run, or a loop that waits for one of them would not end.
 void order_of_world::change_priorities(const control_block& running) {
-  if (snoozes_ && inside_.settings().how == testing::order::pct)
-    priorities_[running.id] = --lowest_;
-  const auto is_due = [&](std::size_t step) { return step <= inside_.steps(); };
-  if (std::erase_if(changes_, is_due) > 0) priorities_[running.id] = --lowest_;
+  if (inside_.settings().how != testing::order::pct) return;
+  const bool is_due = inside_.priorities_change();
+  if (!snoozes_ && !is_due) return;
+  priorities_[running.id] = --lowest_;
+  inside_.threads.lower_priority();
 }
 
 std::optional<std::size_t> order_of_world::choose_branch(std::size_t count) noexcept {

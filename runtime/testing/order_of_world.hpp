@@ -16,7 +16,7 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 
 class order_of_world final : public event_recorder {
  public:
-  order_of_world(testing::simulation& inside, thread_state& home);
+  order_of_world(testing::simulation& inside, thread_state& home) : inside_(inside), home_(home) {}
 
   void abandon() noexcept override {}
   void begin(const control_block&) noexcept override {}
@@ -39,6 +39,7 @@ class order_of_world final : public event_recorder {
   std::size_t highest_priority();
   std::int64_t priority_of(const control_block& fiber);
   void change_priorities(const control_block& running);
+  void cancel_orphan(control_block& running) noexcept;
 
   testing::simulation& inside_;
   thread_state& home_;
@@ -48,7 +49,6 @@ class order_of_world final : public event_recorder {
   clock::duration late_{-1};        // of the timers of that instant
   std::vector<std::size_t> woken_;  // the instant of each fiber that this poll has woken
   std::map<std::uint64_t, std::int64_t> priorities_;  // of order::pct, by the fiber's number
-  std::vector<std::size_t> changes_;                  // steps; those to come
   std::int64_t lowest_ = 0;
   std::vector<control_block*> room_;  // for the queue, while it is put into order
 };

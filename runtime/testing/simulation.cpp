@@ -50,6 +50,20 @@ simulation::simulation(const plan& how, decisions source, coverage* seen)
       seen_(seen) {
   net.on_failure = [this](std::string why) { fail(std::move(why)); };
   enter_thread();
+  if (how.how == order::pct) decide_priority_changes();
+}
+
+/// They are spread over short and long programs alike.
+void simulation::decide_priority_changes() {
+  constexpr std::uint32_t magnitudes = 14;
+  for (unsigned i = 1; i < plan_.depth; ++i) {
+    const std::uint32_t magnitude = 1U << choices.decide(choice::change, magnitudes);
+    priority_changes_.push_back(magnitude + choices.decide(choice::change, magnitude));
+  }
+}
+
+bool simulation::priorities_change() {
+  return std::erase_if(priority_changes_, [this](std::size_t step) { return step <= steps_; }) > 0;
 }
 
 simulation::~simulation() {

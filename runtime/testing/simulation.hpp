@@ -18,6 +18,7 @@
 #include <set>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "testing/baton.hpp"
 #include "testing/coverage.hpp"
@@ -39,6 +40,12 @@ std::string text_of(call_site site);
 
 /// Returns: the exception's message; "an exception" if its class is not known.
 std::string text_of(std::exception_ptr failure);
+
+/// A wait for an occasion, in the order of their beginning.
+struct occasion_wait {
+  operation* op = nullptr;
+  completions* results = nullptr;  // of the thread that has submitted it
+};
 
 struct invariant {
   std::function<bool()> holds;
@@ -89,6 +96,9 @@ class simulation {
   bool buggify(call_site site);
   outcome result(clock::duration span) const;
 
+  /// Whether order::pct lowers the priorities of what runs in this step.
+  bool priorities_change();
+
   /// Nothing is decided against the program from now on.
   void end_faults();
 
@@ -96,12 +106,15 @@ class simulation {
   network net;
   disks storage;
   baton threads;
+  std::vector<occasion_wait> waits;
   std::deque<invariant> invariants;
   std::function<void()> cancel_function;  // while it runs
   clock::time_point time;                 // virtual
   const clock::time_point start;
 
  private:
+  void decide_priority_changes();
+
   using code_place = std::pair<std::string, unsigned>;  // the same in each build of a program
 
   static thread_local simulation* present_;
@@ -110,6 +123,7 @@ class simulation {
   const fd occasions_;
   coverage* const seen_;
   std::string failure_;
+  std::vector<std::size_t> priority_changes_;  // steps; those to come
   std::size_t steps_ = 0;
   std::size_t steps_after_failure_ = 0;
   std::multiset<clock::time_point> awaited_;

@@ -103,12 +103,17 @@ void run_function(simulation& inside, const std::function<void(world&)>& functio
 
 /// Threads whose objects were destroyed on themselves end alone.
 void await_threads(simulation& inside) {
-  if (!inside.threads.has_others()) return;
-  inside.await(occasion::idle);
-  const std::optional<call_site> maker = inside.threads.maker_of_other();
-  if (!maker.has_value()) return;
-  inside.fail("the function left a thread running, made by the fiber of " + text_of(*maker));
-  inside.give_up();
+  while (inside.threads.has_others()) {
+    inside.await(occasion::idle);
+    const std::optional<call_site> maker = inside.threads.maker_of_other();
+    if (!maker.has_value()) return;
+    const clock::time_point next = std::min(inside.threads.end_of_sleep(), inside.net.next_event());
+    if (next - inside.start > inside.settings().horizon) {
+      inside.fail("the function left a thread running, made by the fiber of " + text_of(*maker));
+      inside.give_up();
+    }
+    inside.await_time(next);
+  }
 }
 
 }  // namespace
@@ -131,7 +136,7 @@ outcome run_by(const plan& how, decisions source, const std::function<void(world
   simulation inside(how, std::move(source), seen);
   clock::duration span{};
   options settings;
-  settings.make_backend = [&](const backend_options&) { return inside.make_backend(); };
+  inside.threads.prepare(settings);
   motet::run(settings, [&] {
     inside.threads.adopt(detail::here());
     run_function(inside, function);

@@ -3,7 +3,7 @@
 // network and disks, and waits for the world itself.
 #pragma once
 
-#include <cstdint>
+#include <cstddef>
 #include <memory>
 #include <motet/runtime/backend.hpp>
 #include <string_view>
@@ -21,7 +21,6 @@ class world_backend final : public backend {
   bool virtual_time() const noexcept override { return true; }
   time_point now() const noexcept override { return inside_.time; }
   void listen(int wake_descriptor) override { inner_->listen(wake_descriptor); }
-  void keep_pace(bool enable) noexcept override { inner_->keep_pace(enable); }
   void forget(int number) noexcept override;
   void abandon() noexcept override { inner_->abandon(); }
   bool submit(operation& op) noexcept override;
@@ -31,13 +30,15 @@ class world_backend final : public backend {
   // For any thread of the world.
   bool has_results() const noexcept { return !results_.empty(); }
   /// Tries the operations that the operating system does.
-  void look() { inner_->poll(time_point::min(), results_); }
-  /// Returns: whether a fiber waited for this occasion.
-  bool end_wait_for(occasion what) noexcept;
+  void look() {
+    if (system_operations_ > 0) poll_system(time_point::min());
+  }
 
  private:
   bool is_of_world(const operation& op) const noexcept;
-  void end(operation& op, std::int32_t result) noexcept;
+  void cancel_wait(operation& op);
+  bool end_waits_for(occasion what);
+  void poll_system(time_point deadline);
   void sleep(time_point deadline);
   void look_at_all();
   void stand_idle();
@@ -45,11 +46,10 @@ class world_backend final : public backend {
   void look_for_failure(time_point deadline);
   void pass_events();
   void pass_time(time_point until);
-  bool end_any_wait_for(occasion what);
 
   simulation& inside_;
   const std::unique_ptr<backend> inner_;
-  operation* waits_ = nullptr;  // for occasions, few, in the order of their beginning
+  std::size_t system_operations_ = 0;  // that wait
   completions results_;
 };
 

@@ -84,22 +84,27 @@ control_block* begin_thread(beginning_thread& beginning, thread_link& link) noex
 /// In a simulation: a thread runs only when it is its turn.
 class simulated_turns {
  public:
-  explicit simulated_turns(simulated_thread* thread) noexcept : thread_(thread) {
-    if (thread_ != nullptr) thread_->begin();
+  explicit simulated_turns(std::shared_ptr<simulated_thread> thread) noexcept
+      : thread_(std::move(thread)) {
+    thread_->begin();
   }
   simulated_turns(const simulated_turns&) = delete;
   simulated_turns& operator=(const simulated_turns&) = delete;
-  ~simulated_turns() {
-    if (thread_ != nullptr) thread_->end();
-  }
+  ~simulated_turns() { thread_->end(); }
 
  private:
-  simulated_thread* thread_;
+  std::shared_ptr<simulated_thread> thread_;
 };
 
+/// The first thread-local of the thread, so that it ends after all others.
+void await_turn(const std::shared_ptr<simulated_thread>& thread) noexcept {
+  if (thread == nullptr) return;
+  thread_local const simulated_turns turns(thread);
+}
+
 void run_thread(beginning_thread& beginning) {
+  await_turn(beginning.link->simulated);
   const std::shared_ptr<thread_link> link = beginning.link;
-  const simulated_turns turns(link->simulated.get());
   control_block* main = begin_thread(beginning, *link);
   if (main == nullptr) return;  // `beginning` may have been destroyed
   live(*self(), *link);
@@ -142,9 +147,9 @@ thread::thread(const options& settings, detail::local_list&& inherited_locals,
                        [&](detail::job_slot&& function) {
                          options own = settings;
                          auto* const simulation = detail::simulated_threads::present();
-                         auto simulated = simulation != nullptr ? simulation->add(own) : nullptr;
+                         if (simulation != nullptr) simulation->prepare(own);
                          link_ = std::make_shared<detail::thread_link>(own, std::move(function));
-                         link_->simulated = std::move(simulated);
+                         if (simulation != nullptr) link_->simulated = simulation->add();
                        });
   detail::beginning_thread beginning{.link = link_};
   int error = detail::faults::next("pthread_create");

@@ -278,7 +278,7 @@ TEST_CASE("thread_pool: the failure of a job's child on another thread is the jo
   });
 }
 
-TEST_CASE("thread_pool: none of several failures on other threads is lost", "[detour]") {
+TEST_CASE("thread_pool: none of several failures on other threads is lost", "[detour][real]") {
   constexpr int children = 4;
   options config = testing::quiet();
   std::atomic<int> unhandled{0};

@@ -323,7 +323,7 @@ TEST_CASE("net::tcp_stream goes with its fiber, and is used on the thread that i
   });
 }
 
-TEST_CASE("teleport(): state of a main fiber is its own abroad", "[detour]") {
+TEST_CASE("teleport(): state of a main fiber is its own abroad", "[detour][real]") {
   run(testing::quiet(), [] {
     idle_thread worker;
     foreign_loop loop;

@@ -15,7 +15,6 @@
 #include <vector>
 
 #include "catch.hpp"
-#include "sockets.hpp"
 #include "support.hpp"
 #include "testing/simulations.hpp"
 
@@ -77,10 +76,19 @@ void work_with_threads(world& in) {
       return other.call([i] { return i; });
     }));
   }
+  const fiber<void> traveller = spin([&] {
+    for (int i = 0; i < 3; ++i) {
+      const portal open(pool);
+      sleep_for(pause(in));
+      const portal further(other);
+      snooze();
+    }
+  });
   std::set<int> seen;
   for (int i = 0; i < 5; ++i) seen.insert(*items.pop());
   for (auto& result : results) seen.insert(result.get());
   require(seen.size() == 5, "all came");
+  traveller.await();
 }
 
 }  // namespace

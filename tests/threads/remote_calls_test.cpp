@@ -163,7 +163,7 @@ TEST_CASE("thread::call() throws if its thread ends", "[thread][call]") {
 }
 
 TEST_CASE("thread::call() works between two threads in both directions, and on itself",
-          "[thread][call]") {
+          "[thread][call][real]") {
   motet::thread a = idle_thread();
   motet::thread b = idle_thread();
   CHECK(a.call([&] { return b.call([&] { return a.call([] { return 1; }) + 1; }) + 1; }) == 3);
@@ -189,14 +189,14 @@ TEST_CASE("thread::spin() makes the fiber a child of the caller", "[thread][spin
 }
 
 TEST_CASE("thread::spin() from a plain thread makes a child of the thread's main fiber",
-          "[thread][spin]") {
+          "[thread][spin][real]") {
   motet::thread worker = idle_thread();
   auto child = worker.spin([payload = std::make_unique<int>(3)] { return *payload; });
   CHECK(child.await() == 3);
   CHECK_FALSE(child.parent().parent());
 }
 
-TEST_CASE("thread::spin() on its own thread acts like spin()", "[thread][spin]") {
+TEST_CASE("thread::spin() on its own thread acts like spin()", "[thread][spin][real]") {
   motet::thread worker = idle_thread();
   worker.call([&] {
     auto child = worker.spin([] { return 1; });

@@ -117,7 +117,7 @@ TEST_CASE("thread_pool: other fibers run while one waits for a job", "[pool][rea
   });
 }
 
-TEST_CASE("thread_pool has exactly the requested threads, and they have its name", "[pool]") {
+TEST_CASE("thread_pool has exactly the requested threads, and they have its name", "[pool][real]") {
   CHECK_THROWS_AS(thread_pool(0), std::invalid_argument);
   CHECK_THROWS_AS(thread_pool(1, "none", 0), std::invalid_argument);
   const std::size_t count_before = threads_of_process();
@@ -145,7 +145,7 @@ TEST_CASE("thread_pool has exactly the requested threads, and they have its name
   CHECK(threads_of_process() <= count_before);
 }
 
-TEST_CASE("thread_pool runs other jobs while one waits", "[pool]") {
+TEST_CASE("thread_pool runs other jobs while one waits", "[pool][real]") {
   thread_pool pool(1);
   channel<int> requests(unbounded);
   auto first = pool.submit([&] { return requests.pop().value(); });
@@ -203,7 +203,7 @@ TEST_CASE("thread_pool: only one of several concurrent submissions gets an idle 
 }
 
 TEST_CASE("thread_pool::stats() has dropped a job from the load when its result is seen",
-          "[pool]") {
+          "[pool][real]") {
   thread_pool pool(3);
   const auto rounds = static_cast<int>(testing::under_tsan ? testing::scaled(10'000, 300)
                                                            : testing::scaled(100'000, 3'000));
@@ -213,7 +213,7 @@ TEST_CASE("thread_pool::stats() has dropped a job from the load when its result 
   }
 }
 
-TEST_CASE("thread_pool: neither exceptions nor dropped results harm a worker", "[pool]") {
+TEST_CASE("thread_pool: neither exceptions nor dropped results harm a worker", "[pool][real]") {
   std::set<std::thread::id> ids_before;
   std::set<std::thread::id> ids_after;
   std::mutex guarding;
@@ -267,7 +267,7 @@ TEST_CASE("thread_pool: neither exceptions nor dropped results harm a worker", "
   CHECK(executed == 1'202);
 }
 
-TEST_CASE("thread_pool: the future of a cancelled job throws fiber_cancelled", "[pool]") {
+TEST_CASE("thread_pool: the future of a cancelled job throws fiber_cancelled", "[pool][real]") {
   run(testing::poked<first_error>(testing::quiet()), [] {
     thread_pool pool(1);
     auto job = pool.submit([] {
@@ -283,7 +283,7 @@ TEST_CASE("thread_pool: the future of a cancelled job throws fiber_cancelled", "
   });
 }
 
-TEST_CASE("thread_pool: a job ends when the fibers it has spun have ended", "[pool]") {
+TEST_CASE("thread_pool: a job ends when the fibers it has spun have ended", "[pool][real]") {
   thread_pool pool(2);
   std::atomic<bool> cleaned{false};
   pool.submit([&] {
@@ -307,7 +307,8 @@ TEST_CASE("thread_pool: a job ends when the fibers it has spun have ended", "[po
   CHECK_THROWS_AS(failing.get(), first_error);
 }
 
-TEST_CASE("thread_pool::drain() waits until all jobs are done, and can be called again", "[pool]") {
+TEST_CASE("thread_pool::drain() waits until all jobs are done, and can be called again",
+          "[pool][real]") {
   words log;
   std::mutex guarding;
   const auto tell = [&](const std::string& word) {
@@ -347,13 +348,13 @@ TEST_CASE("thread_pool::drain() waits for the jobs that jobs submit", "[pool]") 
   });
 }
 
-TEST_CASE("thread_pool: a job that waits for its whole pool is refused", "[pool]") {
+TEST_CASE("thread_pool: a job that waits for its whole pool is refused", "[pool][real]") {
   thread_pool pool(1);
   CHECK_THROWS_AS(pool.submit([&] { pool.drain(); }).get(), std::logic_error);
   CHECK_THROWS_AS(pool.submit([&] { pool.stop(); }).get(), std::logic_error);
 }
 
-TEST_CASE("thread_pool::stop() lets queued jobs end, and later ones are refused", "[pool]") {
+TEST_CASE("thread_pool::stop() lets queued jobs end, and later ones are refused", "[pool][real]") {
   thread_pool pool(1);
   std::vector<future<int>> results;
   for (int i = 0; i < 10; ++i) {
@@ -371,7 +372,7 @@ TEST_CASE("thread_pool::stop() lets queued jobs end, and later ones are refused"
   pool.drain();
 }
 
-TEST_CASE("thread_pool::stop(discard) cancels the jobs that have not started", "[pool]") {
+TEST_CASE("thread_pool::stop(discard) cancels the jobs that have not started", "[pool][real]") {
   thread_pool pool(1);
   std::atomic<bool> started{false};
   std::atomic<bool> go{false};
@@ -462,7 +463,7 @@ TEST_CASE("thread_pool::submit() can be interrupted while it waits, and submits 
   });
 }
 
-TEST_CASE("thread_pool destroyed in one of its own jobs ends by itself", "[pool]") {
+TEST_CASE("thread_pool destroyed in one of its own jobs ends by itself", "[pool][real]") {
   std::atomic<bool> finished{false};
   auto pool = std::make_shared<thread_pool>(2);
   pool->post([pool, &finished]() mutable {
@@ -473,7 +474,7 @@ TEST_CASE("thread_pool destroyed in one of its own jobs ends by itself", "[pool]
   while (!finished) block(50us);
 }
 
-TEST_CASE("thread_pool: a job may submit one that destroys the pool", "[pool][stress]") {
+TEST_CASE("thread_pool: a job may submit one that destroys the pool", "[pool][stress][real]") {
   const auto pools = testing::scaled(500, 100);
   for (std::size_t i = 0; i < pools; ++i) {
     std::atomic<bool> finished{false};
@@ -491,7 +492,7 @@ TEST_CASE("thread_pool: a job may submit one that destroys the pool", "[pool][st
 }
 
 TEST_CASE("thread_pool: pools are created, used and destroyed one after the other",
-          "[pool][stress]") {
+          "[pool][stress][real]") {
   const auto pools = testing::under_tsan ? testing::scaled(300, 30) : testing::scaled(2'000, 200);
   std::atomic<std::size_t> ran{0};
   for (std::size_t i = 0; i < pools; ++i) {
@@ -502,7 +503,7 @@ TEST_CASE("thread_pool: pools are created, used and destroyed one after the othe
   CHECK(ran == 50 * pools);
 }
 
-TEST_CASE("thread_pool loses no job of eight submitting threads", "[pool][stress]") {
+TEST_CASE("thread_pool loses no job of eight submitting threads", "[pool][stress][real]") {
   const auto per_thread =
       testing::under_tsan ? testing::scaled(10'000, 500) : testing::scaled(100'000, 10'000);
   thread_pool pool(2);
@@ -574,7 +575,7 @@ TEST_CASE("thread_pool: a worker that may still wake a fiber is not idle",
 }
 
 TEST_CASE("thread_pool spreads jobs that keep their threads busy evenly over many workers",
-          "[pool]") {
+          "[pool][real]") {
   constexpr std::size_t workers = 4;
   constexpr std::size_t each_has = 4;
   thread_pool pool(workers);
@@ -638,7 +639,7 @@ TEST_CASE("thread_pool: a waiting caller uses no CPU time", "[pool][real]") {
   run_here(wait_for_it);
 }
 
-TEST_CASE("thread_pool::stop() waits for all workers, whatever on_unhandled does", "[pool]") {
+TEST_CASE("thread_pool::stop() waits for all workers, whatever on_unhandled does", "[pool][real]") {
   options config = testing::quiet();
   std::atomic<int> notices{0};
   config.on_unhandled = [&](const std::exception_ptr&) { ++notices; };
@@ -659,7 +660,7 @@ TEST_CASE("thread_pool::stop() waits for all workers, whatever on_unhandled does
   });
 }
 
-TEST_CASE("thread_pool: jobs may query their pool while it is destroyed", "[pool][stress]") {
+TEST_CASE("thread_pool: jobs may query their pool while it is destroyed", "[pool][stress][real]") {
   const auto rounds = testing::under_tsan ? testing::scaled(200, 10) : testing::scaled(2'000, 50);
   std::atomic<std::size_t> refused{0};
   for (std::size_t i = 0; i < rounds; ++i) {
@@ -684,7 +685,7 @@ TEST_CASE("thread_pool: jobs may query their pool while it is destroyed", "[pool
   CHECK(refused == 30 * rounds);
 }
 
-TEST_CASE("thread_pool: a failed job's exception has its origin()", "[pool][origin]") {
+TEST_CASE("thread_pool: a failed job's exception has its origin()", "[pool][origin][real]") {
   thread_pool pool(1);
   auto result = pool.submit([] { throw first_error(); });
   try {

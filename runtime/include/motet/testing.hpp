@@ -25,7 +25,7 @@ enum class order {
   open,  // the first in the queue, as usual; fibers that one instant wakes enter it in any order
   any,   // any of them
   pct    // the one with the highest priority: each gets a random one, and at `plan::depth` - 1
-         // random steps the running fiber drops to the lowest
+         // random steps the running fiber drops to the lowest; so do threads
 };
 
 /// When virtual time passes.
@@ -134,7 +134,8 @@ class world {
   void advance(clock::duration span);
   /// Until the function of run() returns, the simulation fails as soon as `condition`, an
   /// invariant, returns false or throws. It is called at each switch, and must call no
-  /// switchpoint. Declare the variables it uses before any group, whose destructor waits.
+  /// switchpoint. Declare the variables it uses before any group, thread or pool, whose destructors
+  /// wait.
   /// Not a switchpoint.
   void always(std::function<bool()> condition, call_site site = call_site::here());
   /// Ends all faults: partitions are healed, the network loses, duplicates and resets nothing,

@@ -110,15 +110,16 @@ bool disks::submit(operation& op, completions& results) {
   return true;
 }
 
-void disks::cancel(operation& op) {
+bool disks::cancel(operation& op) {
   const auto found = std::find_if(syncs_.begin(), syncs_.end(),
                                   [&](const waiting_sync& each) { return each.op == &op; });
-  if (op.cancelling || found == syncs_.end()) return;
+  if (found == syncs_.end()) return false;
   completions& results = *found->results;
   syncs_.erase(found);
   op.cancelling = true;
   op.result = -ECANCELED;
   results.push(op);
+  return true;
 }
 
 void disks::complete() {

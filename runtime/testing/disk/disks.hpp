@@ -33,7 +33,8 @@ class disks {
   bool has(const operation& op) const;
   /// As a backend's. An operation that waits ends in `results`.
   bool submit(operation& op, completions& results);
-  void cancel(operation& op);
+  /// Returns: whether it waits here.
+  bool cancel(operation& op);
   void complete();
   void forget(int fd);
 

@@ -148,7 +148,7 @@ std::int32_t disks::open(const operation& op, volume& store, const residence& ho
     contents->add({.sets_size = true});
   forget(number);  // a descriptor that was closed without notice
   ++home.owner->descriptors;
-  open_[number] = {home, detail::here().running().site, std::move(contents),
+  open_[number] = {home, detail::traveller_of(detail::here().running()).site, std::move(contents),
                    (op.flags & O_APPEND) != 0, (op.flags & O_DSYNC) != 0};
   return number;
 }

@@ -45,6 +45,7 @@ machine* network::machine_at(std::uint32_t address, machine& asking) noexcept {
 void network::crash(machine& crashed, bool resets) {
   for (simulated_socket* const each : sockets_of({&crashed, crashed.life})) each->crash(resets);
   crashed.up = false;
+  any_crashed_ = true;
   std::erase_if(bound_, [&](const auto& entry) { return entry.first.address == crashed.address; });
   crashed.quiet_until = clock::now() + 1ms;
   schedule(crashed.quiet_until, [this] { note_change(); });
@@ -139,10 +140,10 @@ bool network::submit(operation& op, completions& results) {
   return false;
 }
 
-void network::cancel(operation& op) {
+bool network::cancel(operation& op) {
   const auto found = std::find_if(waits_.begin(), waits_.end(),
                                   [&](const waiting_operation& each) { return each.op == &op; });
-  if (op.cancelling || found == waits_.end()) return;
+  if (found == waits_.end()) return false;
   op.cancelling = true;
   op.result = -ECANCELED;
   completions& results = *found->results;
@@ -150,6 +151,7 @@ void network::cancel(operation& op) {
   const auto socket = sockets_.find(op.fd);
   if (socket != sockets_.end()) socket->second->leave(op);
   results.push(op);
+  return true;
 }
 
 /// One operation may make another one possible.

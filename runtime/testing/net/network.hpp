@@ -38,6 +38,8 @@ class network final : public detail::simulated_system {
   residence first_home() noexcept { return {&machines_.front(), 1}; }
   /// Returns: null if no machine has that address. The loopback address is the asking one's.
   machine* machine_at(std::uint32_t address, machine& asking) noexcept;
+  /// Whether a machine has crashed.
+  bool any_crashed() const noexcept { return any_crashed_; }
   /// Ends the machine's life: its sockets stop. If `resets`, their peers are told.
   void crash(machine& crashed, bool resets);
   void cut(const machine& source, const machine& target);
@@ -75,7 +77,8 @@ class network final : public detail::simulated_system {
 
   /// Operations, as a backend's. One that waits ends in `results`.
   bool submit(operation& op, completions& results);
-  void cancel(operation& op);
+  /// Returns: whether it waits here.
+  bool cancel(operation& op);
   void complete();
 
   bool has(int fd) const noexcept override { return sockets_.contains(fd); }
@@ -127,6 +130,7 @@ class network final : public detail::simulated_system {
   std::set<route> cut_;
   std::vector<waiting_operation> waits_;  // in the order of their submission
   bool is_changed_ = false;
+  bool any_crashed_ = false;
 };
 
 }}}  // namespace motet::MOTET_ABI::testing

@@ -77,7 +77,7 @@ int network::socket(int family, int kind) noexcept {
   if (family == AF_INET6) return as_call(-EAFNOSUPPORT);
   if (family != AF_INET) return ::socket(family, kind, 0);
   const residence home = home_of_caller();
-  const call_site site = detail::here().running().site;
+  const call_site site = detail::traveller_of(detail::here().running()).site;
   return as_call(open(home, [&]() -> std::unique_ptr<simulated_socket> {
     if ((kind & SOCK_DGRAM) != 0) return std::make_unique<datagrams>(*this, home, site);
     return std::make_unique<stream_socket>(*this, home, site);
