@@ -18,6 +18,7 @@
 #include "platform/mapping_guard.hpp"
 #include "platform/offload/blocking_pool.hpp"
 #include "platform/valgrind.hpp"
+#include "runtime/environment.hpp"
 #include "runtime/foreign_backend.hpp"
 #include "runtime/lazy_backend.hpp"
 #include "runtime/visitor_runtime.hpp"
@@ -105,7 +106,8 @@ std::unique_ptr<backend> kernel_for(const options& settings) {
 
 namespace {
 
-void start_runtime(const options& settings) {
+void start_runtime(const options& chosen) {
+  const options settings = completed_by_environment(chosen);
   check(settings);
   check_disabled();
   std::unique_ptr<event_recorder> recorder;
