@@ -44,7 +44,7 @@ TEST_CASE("teleport() moves a fiber to another thread, and it ends at home", "[t
 }
 
 TEST_CASE("teleport() from a thread with many runnable fibers, which await travellers",
-          "[teleport]") {
+          "[teleport][real]") {
   run_here([] {
     idle_thread worker;
     bool over = false;

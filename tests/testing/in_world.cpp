@@ -28,7 +28,7 @@ void run_here(const std::function<void()>& function) {
 }
 
 bool next_round() {
-  return only_seed == nullptr && ++seed < scaled(1'000, under_asan || under_tsan ? 3 : 10);
+  return only_seed == nullptr && ++seed < scaled(1'000, under_asan || under_tsan ? 2 : 5);
 }
 
 }  // namespace testing

@@ -31,7 +31,7 @@ using ::testing::require;
 
 void passes_often(const std::function<void(world&)>& function) {
   passes(function,
-         ::testing::scaled(100'000, ::testing::under_asan || ::testing::under_tsan ? 30 : 300));
+         ::testing::scaled(100'000, ::testing::under_asan || ::testing::under_tsan ? 20 : 120));
 }
 
 std::chrono::microseconds pause(world& in) {
