@@ -41,6 +41,17 @@ struct called_loop : shared_loop {
   const std::uint64_t block_ticks = ticks_in(block_time);
 };
 
+/// Calls the body for a block.
+/// Returns: the size for the next one.
+std::size_t call_block(called_loop& loop, shared_loop::block block, std::size_t size) {
+  const std::uint64_t begin = ticks();
+  loop.body.call(loop.body.body, block.first, block.last);
+  const std::uint64_t duration = loop.is_simulated ? 0 : ticks() - begin;
+  if (duration < loop.block_ticks / 2) size *= 2;
+  if (duration > loop.block_ticks * 2) size /= 2;
+  return std::clamp<std::size_t>(size, 1, loop.largest_block());
+}
+
 /// Calls the body for one block after another. Between two blocks the helper is not busy, so that
 /// other fibers of its thread may delay it; unless it has children, which may use the caller's
 /// frame.
@@ -50,12 +61,7 @@ void call_blocks(called_loop& loop) {
   move_on_when_stopped(loop.stop_token(), [&loop] {
     std::size_t size = 1;
     for (auto block = loop.claim(size); !block.empty(); block = loop.claim(size)) {
-      const std::uint64_t begin = ticks();
-      loop.body.call(loop.body.body, block.first, block.last);
-      const std::uint64_t duration = loop.is_simulated ? 0 : ticks() - begin;
-      if (duration < loop.block_ticks / 2) size *= 2;
-      if (duration > loop.block_ticks * 2) size /= 2;
-      size = std::clamp<std::size_t>(size, 1, loop.largest_block());
+      size = call_block(loop, block, size);
       const bool stays_busy = self()->running().has_cold_part;
       if (!stays_busy) loop.end_block();
       self()->checkpoint();

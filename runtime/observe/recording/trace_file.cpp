@@ -149,6 +149,24 @@ void save_ring(const trace::ring_head& ring, std::size_t records, int fd, std::s
   write_at(fd, head.data(), sizeof head, offset);
 }
 
+struct instant {
+  std::uint64_t ticks = 0;
+  std::chrono::nanoseconds time{};  // of the clock of the day
+};
+
+/// Both readings are of one instant: if the thread has lost its processor between them, or the file
+/// system has taken its time, the rate of the counter would be wrong by a percent.
+instant present() noexcept {
+  constexpr std::uint64_t a_moment = 10'000;
+  instant reading;
+  for (int tries = 0; tries < 3; ++tries) {
+    reading.ticks = ticks();
+    reading.time = std::chrono::system_clock::now().time_since_epoch();
+    if (ticks() - reading.ticks < a_moment) break;
+  }
+  return reading;
+}
+
 }  // namespace
 
 trace_file& trace_file::begin(const std::string& path, std::size_t records) {
@@ -158,12 +176,13 @@ trace_file& trace_file::begin(const std::string& path, std::size_t records) {
 }
 
 trace_file::trace_file(const std::string& path, std::size_t records)
-    : path_(path), records_(records), began_ticks_(ticks()) {
+    : path_(path), records_(records) {
   descriptor file = open_new_trace(path);
   head_ = static_cast<trace::head*>(map_of_file(file.get(), 0, rings_at));
   head_->process = static_cast<std::uint64_t>(::getpid());
-  head_->began_at = static_cast<std::uint64_t>(
-      std::chrono::nanoseconds(std::chrono::system_clock::now().time_since_epoch()).count());
+  const instant beginning = present();
+  began_ticks_ = beginning.ticks;
+  head_->began_at = static_cast<std::uint64_t>(beginning.time.count());
   head_->began_ticks = began_ticks_;
   head_->ticks_in_second = ticks_in(std::chrono::seconds(1));
   head_->records = records;
@@ -219,11 +238,10 @@ void trace_file::give_back(trace::ring_head& ring) noexcept {
 
 /// The longer the time, the better.
 void trace_file::measure_ticks() noexcept {
-  using namespace std::chrono;
-  const nanoseconds time = system_clock::now().time_since_epoch();
-  const auto elapsed = static_cast<double>(time.count()) - static_cast<double>(head_->began_at);
+  const instant end = present();
+  const auto elapsed = static_cast<double>(end.time.count()) - static_cast<double>(head_->began_at);
   if (elapsed < 1e8) return;  // or the clock of the day has been set
-  const auto elapsed_ticks = static_cast<double>(ticks() - began_ticks_);
+  const auto elapsed_ticks = static_cast<double>(end.ticks - began_ticks_);
   const auto rate = static_cast<std::uint64_t>(elapsed_ticks / elapsed * 1e9);
   const std::uint64_t old_rate = head_->ticks_in_second;
   if (rate > old_rate - old_rate / 50 && rate < old_rate + old_rate / 50)

@@ -62,7 +62,7 @@ class trace_file {
   trace_file* previous_ = nullptr;
   const std::string path_;
   const std::size_t records_;
-  const std::uint64_t began_ticks_;
+  std::uint64_t began_ticks_ = 0;
   int fd_;
   /// For readers of the file only: whoever truncates it has zeros take the head's place.
   trace::head* head_ = nullptr;
