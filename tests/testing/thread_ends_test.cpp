@@ -94,15 +94,15 @@ TEST_CASE("thread: a loop of snooze() lets other threads run, with a log of zero
 
 TEST_CASE("io::read() of a pipe ends while other threads are busy") {
   const outcome result = run_briefly({}, [](world&) {
-    auto ends = ::testing::make_pipe();
+    auto pipe = ::testing::make_pipe();
     bool is_read = false;
     const thread reader([&] {
       std::byte one{};
-      require(io::read(ends.first(), std::span(&one, 1)) == 1, "it came");
+      require(io::read(pipe.first(), std::span(&one, 1)) == 1, "it came");
       is_read = true;
     });
     const std::byte one{7};
-    io::write(ends.second(), std::span(&one, 1));
+    io::write(pipe.second(), std::span(&one, 1));
     while (!is_read) snooze();
     reader.await();
   });
