@@ -139,6 +139,11 @@ bool has_position(int fd) noexcept {
 }
 
 /// The position is asked for first, because that is quicker: a pipe or a socket has none.
+bool is_socket(int fd) noexcept {
+  struct stat status{};
+  return ::fstat(fd, &status) == 0 && S_ISSOCK(status.st_mode);
+}
+
 bool on_disk(int fd) noexcept {
   return has_position(fd) && is_disk(fd);
 }

@@ -15,6 +15,7 @@ namespace motet { inline namespace MOTET_ABI { namespace detail {
 /// Whether the descriptor has a file position. Files do; so do epoll instances and their like,
 /// which a ring would read from without end. May block behind a call that moves the position.
 bool has_position(int fd) noexcept;
+bool is_socket(int fd) noexcept;
 /// As is_disk(), but faster for pipes and sockets. May block like has_position().
 bool on_disk(int fd) noexcept;
 

@@ -260,8 +260,8 @@ class uring_backend final : public backend {
       in_vain = op.result >= 0 && !attempt(op);
     } else if (op.result >= 0) {
       op.result &= readiness_of(op) | POLLERR | POLLHUP | POLLNVAL;
-      // Sockets wake polls for POLLPRI on ordinary bytes, and a ring reports what woke it.
-      in_vain = op.result == 0 || ((op.result & POLLPRI) != 0 && !attempt(op));
+      // Ordinary bytes wake a socket's polls for POLLPRI, too. Other files may answer only once.
+      in_vain = op.result == 0 || ((op.result & POLLPRI) != 0 && is_socket(op.fd) && !attempt(op));
     }
     if (!in_vain) return true;
     op.result = op.cancelling ? -ECANCELED : wait_exactly(op);

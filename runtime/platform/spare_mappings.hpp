@@ -13,6 +13,8 @@
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
+/// `Limit`: how many it keeps.
+template <std::size_t Limit = 8>
 class spare_mappings {
  public:
   /// Returns: a cached mapping, with its old contents, or null.
@@ -34,9 +36,7 @@ class spare_mappings {
   }
 
  private:
-  static constexpr std::size_t limit = 8;
-
-  std::array<std::atomic<void*>, limit> slots_{};
+  std::array<std::atomic<void*>, Limit> slots_{};
 };
 
 }}}  // namespace motet::MOTET_ABI::detail

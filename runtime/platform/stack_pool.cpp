@@ -58,10 +58,11 @@ std::byte* end_of(const stack& memory) {
 }
 
 /// A slab of a pool that has ended serves the next pool, with its guards: to map and to guard one
-/// takes longer than a small program of fibers. Its stacks keep their memory, so few were used.
+/// takes longer than a small program of fibers. Its stacks keep their memory, so few were used; and
+/// address space is limited as well.
 constexpr std::size_t usual_stacks_in_slab = 1024;
 constexpr std::size_t most_guards_of_spare = 32;
-constinit spare_mappings spare_slabs;
+constinit spare_mappings<2> spare_slabs;
 
 /// Whether a pool's slabs are like those of other pools.
 bool shares_slabs(std::size_t stacks_in_slab, bool guards_are_early, bool has_quarantine) {

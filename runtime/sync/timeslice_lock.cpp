@@ -31,7 +31,8 @@ clock::duration checked(detail::timespan quantum) {
   return quantum.length;
 }
 
-// In a simulation real time decides nothing: a slice with waiters ends when the simulation says so.
+// In a simulation real time decides nothing: a slice with waiters ends when the simulation says so,
+// and none is a stall.
 
 bool is_simulated() noexcept {
   return detail::simulated_threads::present() != nullptr;
@@ -39,7 +40,7 @@ bool is_simulated() noexcept {
 
 /// Returns: whether the slice ends; nothing if that is for the clock to say.
 std::optional<bool> decided_end(detail::thread_core* thread) noexcept {
-  if (!is_simulated()) return std::nullopt;
+  if (!is_simulated() || thread == nullptr || !thread->recorded()) return std::nullopt;
   const auto choice = static_cast<detail::thread_state*>(thread)->recording->choose_branch(2);
   return choice == 0U;
 }
@@ -235,13 +236,12 @@ void timeslice_lock::leave_line(wait_node& node) noexcept {
 
 /// Returns: when the first in line should look for a stall; never without on_stall.
 clock::time_point timeslice_lock::stalls_at(const wait_node& node) const noexcept {
-  if (on_stall_ == nullptr) return clock::time_point::max();
+  if (on_stall_ == nullptr || is_simulated()) return clock::time_point::max();
   const clock::duration longest = quantum_ * quanta_of_a_stall;
   const std::lock_guard lock(sharing_);
   const bool asks = first_ == &node && stalled_slice_ != slices_;
   if (!asks) return detail::deadline_after(clock::now(), longest);
-  const std::uint64_t quanta =
-      is_simulated() ? 0 : (detail::ticks() - slice_began_) / quantum_ticks_;
+  const std::uint64_t quanta = (detail::ticks() - slice_began_) / quantum_ticks_;
   const auto remaining =
       quanta < quanta_of_a_stall ? quanta_of_a_stall - static_cast<int>(quanta) : 0;
   return detail::deadline_after(clock::now(), quantum_ * remaining);
@@ -252,7 +252,7 @@ void timeslice_lock::look_for_stall(const wait_node& node) {
   {
     const std::lock_guard lock(sharing_);
     if (first_ != &node || stalled_slice_ == slices_) return;
-    quanta = is_simulated() ? quanta_of_a_stall : (detail::ticks() - slice_began_) / quantum_ticks_;
+    quanta = (detail::ticks() - slice_began_) / quantum_ticks_;
     if (quanta < quanta_of_a_stall) return;
     stalled_slice_ = slices_;
   }

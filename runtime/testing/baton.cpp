@@ -74,11 +74,13 @@ void baton::prepare(options& settings) {
 
 std::shared_ptr<detail::simulated_thread> baton::add() {
   constexpr std::uint32_t priorities = 1'000;
+  const bool by_priority = inside_.settings().how == order::pct;
+  if (by_priority && !has_others())
+    threads_.front()->priority_ = inside_.choices.decide(choice::thread, priorities);
   const detail::thread_state* const maker = detail::self();
   const call_site site = maker != nullptr ? maker->running().site : call_site{};
   const auto& added = threads_.emplace_back(std::make_shared<runner>(inside_, site));
-  if (inside_.settings().how == order::pct)
-    added->priority_ = inside_.choices.decide(choice::thread, priorities);
+  if (by_priority) added->priority_ = inside_.choices.decide(choice::thread, priorities);
   return added;
 }
 
@@ -131,7 +133,8 @@ std::shared_ptr<runner> baton::choose(bool yields) {
 }
 
 bool baton::pass_on(bool yields) noexcept {
-  if (!has_others() && holder_ == threads_.front().get()) return can_run();
+  const bool is_alone = !has_others() && holder_ == threads_.front().get();
+  if (is_alone || made_in_ != detail::this_process()) return can_run();
   std::shared_ptr<runner> next = choose(yields);
   ready_.clear();
   if (next == nullptr) return false;
@@ -151,6 +154,10 @@ void baton::hand_over(std::shared_ptr<runner> next) noexcept {
   next->has_turn_.store(1, std::memory_order_release);
   next->has_turn_.notify_one();
   if (waits != nullptr) waits->await_turn();
+}
+
+void baton::pass_moment() {
+  holder_->kernel_->pass_moment();
 }
 
 void baton::begin_sleep(clock::time_point until) noexcept {

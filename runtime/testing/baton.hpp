@@ -10,6 +10,7 @@
 #include <memory>
 #include <motet/base/call_site.hpp>
 #include <motet/base/clock.hpp>
+#include <motet/detail/platform/process.hpp>
 #include <optional>
 #include <vector>
 
@@ -55,7 +56,10 @@ class baton final : public detail::simulated_threads {
   void set_kernel(world_backend* kernel) noexcept { holder_->kernel_ = kernel; }
   void adopt(detail::thread_state& home);
   bool is_first() const noexcept { return holder_ == threads_.front().get(); }
-  bool has_others() const noexcept { return threads_.size() > 1; }
+  /// Whether there are other threads; a forked child has none.
+  bool has_others() const noexcept {
+    return threads_.size() > 1 && made_in_ == detail::this_process();
+  }
   /// Returns: the maker of a thread besides the first one; nothing if there is none.
   std::optional<call_site> maker_of_other() const noexcept;
 
@@ -63,6 +67,8 @@ class baton final : public detail::simulated_threads {
   /// unless they sleep. The first choice is that this one goes on, or, if it `yields`, the next.
   /// Returns: whether there was one.
   bool pass_on(bool yields) noexcept;
+  /// Lets as much time pass as in a poll, and what happens in it: this thread does not poll.
+  void pass_moment();
   /// Of this thread, for order::pct.
   void lower_priority() noexcept { holder_->priority_ = --lowest_; }
   /// From here on until end_sleep() this thread can run only if something wakes it.
@@ -82,6 +88,7 @@ class baton final : public detail::simulated_threads {
   void remove(const runner& ended) noexcept;
 
   simulation& inside_;
+  const std::uint32_t made_in_ = detail::this_process();
   std::vector<std::shared_ptr<runner>> threads_;  // in the order of their creation
   runner* holder_ = nullptr;
   std::int64_t lowest_ = 0;                     // priority

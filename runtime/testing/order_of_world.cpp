@@ -28,6 +28,7 @@ void order_of_world::note_switch(const control_block& previous, const control_bl
   change_priorities(previous);
   choose_next();
   inside_.report_difference(previous.site);
+  if (snoozes_ && !home_.anything_pending()) inside_.threads.pass_moment();
   inside_.threads.pass_on(snoozes_);
 }
 

@@ -104,6 +104,12 @@ void world_backend::poll(time_point deadline, completions& ended) {
   ended.append(results_);
 }
 
+void world_backend::pass_moment() {
+  inside_.time += std::chrono::microseconds(1);
+  look_at_all();
+  pass_events();
+}
+
 void world_backend::pass_events() {
   inside_.net.pass_to(now());
   inside_.net.complete();

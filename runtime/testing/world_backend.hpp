@@ -27,6 +27,8 @@ class world_backend final : public backend {
   void cancel(operation& op) noexcept override;
   void poll(time_point deadline, completions& ended) override;
 
+  void pass_moment();
+
   // For any thread of the world.
   bool has_results() const noexcept { return !results_.empty(); }
   /// Tries the operations that the operating system does.

@@ -145,9 +145,10 @@ thread::thread(const options& settings, detail::local_list&& inherited_locals,
                detail::job_slot&& body) {
   detail::deposit_with(std::move(inherited_locals), std::move(body),
                        [&](detail::job_slot&& function) {
-                         options own = settings;
                          auto* const simulation = detail::simulated_threads::present();
-                         if (simulation != nullptr) simulation->prepare(own);
+                         options changed;
+                         if (simulation != nullptr) simulation->prepare(changed = settings);
+                         const options& own = simulation != nullptr ? changed : settings;
                          link_ = std::make_shared<detail::thread_link>(own, std::move(function));
                          if (simulation != nullptr) link_->simulated = simulation->add();
                        });

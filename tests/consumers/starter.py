@@ -15,12 +15,16 @@ def main():
     if len(sys.argv) != 2:
         sys.exit(__doc__)
     with subprocess.Popen([sys.argv[1], "0"], stdout=subprocess.PIPE, text=True) as server:
-        port = int(server.stdout.readline().rsplit(":", 1)[1])
-        with socket.create_connection(("127.0.0.1", port), timeout=10) as client:
-            client.sendall(b"Ada\n")
-            assert client.recv(100) == b"Hello, Ada!\n"
-            server.send_signal(signal.SIGINT)
-        assert server.wait(timeout=10) == 130, server.returncode
+        try:
+            greeting = server.stdout.readline()
+            assert greeting.startswith("listening on 127.0.0.1:"), greeting
+            with socket.create_connection(("127.0.0.1", int(greeting.rsplit(":", 1)[1])), timeout=10) as client:
+                client.sendall(b"Ada\n")
+                assert client.makefile().readline() == "Hello, Ada!\n"
+                server.send_signal(signal.SIGINT)
+            assert server.wait(timeout=10) == 130, server.returncode
+        finally:
+            server.kill()
 
 
 main()

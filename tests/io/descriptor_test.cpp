@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstddef>
@@ -369,5 +370,20 @@ TEST_CASE("io::wait_fd() waits for POLLPRI though ordinary bytes arrive", "[desc
     }
     REQUIRE(::send(second.get(), "!", 1, MSG_OOB) == 1);
     CHECK(urgent.await() == POLLPRI);
+  });
+}
+
+TEST_CASE("io::wait_fd() reports a change of a file of the kernel that answers one poll only",
+          "[descriptor]") {
+  std::array<char, 65> name{};
+  REQUIRE(::gethostname(name.data(), name.size() - 1) == 0);
+  if (::sethostname(name.data(), std::strlen(name.data())) != 0) return;
+  run_here([&] {
+    if (backend_name() != "io_uring") return;  // libev looks twice, and time jumps on sim
+    const fd changes(::open("/proc/sys/kernel/hostname", O_RDONLY | O_CLOEXEC));
+    std::thread other = at_the_end([&] { ::sethostname(name.data(), std::strlen(name.data())); });
+    const short reported = with_timeout(10s, [&] { return io::wait_fd(changes.get(), POLLPRI); });
+    CHECK((reported & POLLPRI) != 0);
+    other.join();
   });
 }

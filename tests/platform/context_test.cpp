@@ -250,7 +250,7 @@ class refusing {
 
 TEST_CASE("stack_pool hands a slab of few stacks on to the next pool, with guards", "[stack]") {
   if (faults::enabled || testing::guards_take_mappings()) return;
-  if (testing::disabled("stack_reuse")) return;
+  if (testing::disabled("stack_reuse") || motet::detail::valgrind::is_active()) return;
   const refusing refuses;
   const auto bottoms_of = [&](std::size_t count) {
     stack_pool pool;

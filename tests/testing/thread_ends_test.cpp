@@ -3,6 +3,8 @@
 // none is forgotten, and nothing runs when its turn is over.
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <cstddef>
@@ -29,6 +31,7 @@ namespace {
 using namespace motet;
 using namespace std::chrono_literals;
 using motet::testing::host;
+using motet::testing::order;
 using motet::testing::outcome;
 using motet::testing::plan;
 using motet::testing::world;
@@ -87,9 +90,70 @@ TEST_CASE("thread: a loop of snooze() lets other threads run, with a log of zero
   const plan zeros{.log = "motet decisions 1, then 0\n"};
   CHECK(run_briefly(zeros, wait_in_a_loop).failure.empty());
   for (std::uint64_t seed = 0; seed < 50; ++seed) {
-    for (const auto how : {motet::testing::order::any, motet::testing::order::pct})
+    for (const auto how : {order::any, order::pct})
       CHECK(run_briefly({.seed = seed, .how = how}, wait_in_a_loop).failure.empty());
   }
+}
+
+TEST_CASE("thread: time passes for others while it calls snooze() in a loop") {
+  const auto loop = [](world&) {
+    bool flag = false;
+    const thread other([&] {
+      const clock::time_point end = clock::now() + 100us;
+      while (clock::now() < end || !flag) snooze();
+    });
+    sleep_for(50us);
+    flag = true;
+    other.await();
+  };
+  for (std::uint64_t seed = 0; seed < 30; ++seed) {
+    for (const auto how : {order::open, order::any, order::pct})
+      CHECK(run_briefly({.seed = seed, .how = how}, loop).failure.empty());
+  }
+}
+
+TEST_CASE("order::pct: a thread and its maker have priorities of their own") {
+  int first = 0;
+  for (std::uint64_t seed = 0; seed < 100; ++seed) {
+    run_briefly({.seed = seed, .how = order::pct, .depth = 1}, [&](world&) {
+      event go;
+      bool has_run = false;
+      const thread other([&] {
+        go.wait();
+        has_run = true;
+      });
+      const fiber<void> own = spin([&] {
+        go.wait();
+        if (!has_run) ++first;
+      });
+      sleep_for(1ms);
+      go.set();
+      own.await();
+      other.await();
+    });
+  }
+  CHECK(first > 10);
+  CHECK(first < 90);
+}
+
+TEST_CASE("fork(): a child of a simulation with threads goes on alone") {
+  const outcome result = run_briefly({}, [](world&) {
+    thread other([] {
+      try {
+        sleep();
+      } catch (const cancelled&) {
+      }
+    });
+    const pid_t child = ::fork();
+    if (child == 0) {
+      snooze();
+      ::_exit(7);
+    }
+    int status = 0;
+    require(::waitpid(child, &status, 0) == child, "the child ends");
+    require(WIFEXITED(status) && WEXITSTATUS(status) == 7, "by itself");
+  });
+  CHECK(result.failure.empty());
 }
 
 TEST_CASE("io::read() of a pipe ends while other threads are busy") {

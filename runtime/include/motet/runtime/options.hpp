@@ -20,7 +20,7 @@ struct trace_options {
   std::string file;
 
   /// The number of records kept per thread, the latest ones, of 16 bytes each: a power of two from
-  /// 1,024 to 16,777,216. MOTET_TRACE_RECORDS in the environment replaces the default.
+  /// 1,024 to 16,777,216.
   std::size_t records = 262'144;
 };
 
@@ -64,16 +64,14 @@ struct options {
   std::chrono::milliseconds deadlock_report{10'000};
 
   /// Reports a fiber, with its stack, while it occupies its thread for longer than this, in a
-  /// computation or a system call: [5 ms, 1 h]. 0: what the environment variable MOTET_STALL_REPORT
-  /// says, in milliseconds, else never. Reports again when the time has doubled; at most one report
-  /// per second. A motet thread calls on_notice with the report, possibly while this thread calls
-  /// it, too; the runtime does not end before that. Uses SIGURG. A forked child is watched from its
-  /// next runtime on.
+  /// computation or a system call: 0 (never), or [5 ms, 1 h]. Reports again when the time has
+  /// doubled; at most one report per second. A motet thread calls on_notice with the report,
+  /// possibly while this thread calls it, too; the runtime does not end before that. Uses SIGURG. A
+  /// forked child is watched from its next runtime on.
   std::chrono::milliseconds stall_report{0};
 
-  /// The maximum number of threads in the process for offloaded calls: [1, 65,536]. 0: what the
-  /// environment variable MOTET_OFFLOAD_LIMIT says, else the current limit (256 at first). The
-  /// runtime that started last with a value determines it.
+  /// The maximum number of threads in the process for offloaded calls: [1, 65,536]. 0 keeps the
+  /// current limit (256 at first). The runtime that started last with a value determines it.
   std::size_t offload_limit = 0;
 
   /// The signal at which every motet thread of the process writes its dump to stderr; a busy thread
