@@ -138,12 +138,12 @@ bool has_position(int fd) noexcept {
   return ::lseek(fd, 0, SEEK_CUR) >= 0;
 }
 
-/// The position is asked for first, because that is quicker: a pipe or a socket has none.
 bool is_socket(int fd) noexcept {
   struct stat status{};
   return ::fstat(fd, &status) == 0 && S_ISSOCK(status.st_mode);
 }
 
+/// The position is asked for first, because that is quicker: a pipe or a socket has none.
 bool on_disk(int fd) noexcept {
   return has_position(fd) && is_disk(fd);
 }
