@@ -28,14 +28,11 @@ using namespace std::chrono_literals;
 using motet::testing::host;
 using motet::testing::world;
 using ::testing::passes;
+using ::testing::pause;
 using ::testing::require;
 
 void passes_often(const std::function<void(world&)>& function) {
   passes(function, ::testing::scaled(100'000, ::testing::under_tsan ? 30 : 300));
-}
-
-std::chrono::microseconds pause(world& in) {
-  return std::chrono::microseconds(in.random(4) == 0 ? in.random(50) : 0);
 }
 
 /// Cancels fibers at random instants until all have ended.

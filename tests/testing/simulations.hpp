@@ -2,6 +2,7 @@
 // For tests that run simulations.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <motet/testing.hpp>
@@ -14,6 +15,11 @@ namespace testing {
 /// Throws, which fails a simulation.
 inline void require(bool holds, const char* rule) {
   if (!holds) throw std::runtime_error(rule);
+}
+
+/// Returns: mostly none, else up to 50 us.
+inline std::chrono::microseconds pause(motet::testing::world& in) {
+  return std::chrono::microseconds(in.random(4) == 0 ? in.random(50) : 0);
 }
 
 /// Passes with a number of seeds, in every order.

@@ -25,6 +25,7 @@
 #include "io/scratch.hpp"
 #include "support.hpp"
 #include "testing/simulations.hpp"
+#include "threads/idle_thread.hpp"
 
 namespace {
 
@@ -37,6 +38,7 @@ using motet::testing::plan;
 using motet::testing::world;
 using ::testing::passes;
 using ::testing::require;
+using ::testing::on_threads::idle_thread;
 
 /// Fails if more than a few steps are needed.
 outcome run_briefly(plan how, const std::function<void(world&)>& function) {
@@ -138,12 +140,7 @@ TEST_CASE("order::pct: a thread and its maker have priorities of their own") {
 
 TEST_CASE("fork(): a child of a simulation with threads goes on alone") {
   const outcome result = run_briefly({}, [](world&) {
-    thread other([] {
-      try {
-        sleep();
-      } catch (const cancelled&) {
-      }
-    });
+    thread other = idle_thread();
     const pid_t child = ::fork();
     if (child == 0) {
       snooze();
@@ -177,12 +174,7 @@ TEST_CASE("file::read() of a real file ends beside other threads") {
   const ::testing::scratch_directory directory;
   const std::string path = directory.name() + "/file";
   const outcome result = run_briefly({}, [&](world&) {
-    thread other([] {
-      try {
-        sleep();
-      } catch (const cancelled&) {
-      }
-    });
+    thread other = idle_thread();
     file written = file::open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     written.write_all("text");
     other.call([&] {
@@ -289,12 +281,7 @@ TEST_CASE("world::crash() ends the jobs of the host's pool") {
 
 TEST_CASE("portal: a deadline is not late after many hops") {
   CHECK(run_briefly({}, [](world&) {
-          thread other([] {
-            try {
-              sleep();
-            } catch (const cancelled&) {
-            }
-          });
+          thread other = idle_thread();
           const clock::time_point start = clock::now();
           move_on_after(10ms, [&] {
             for (int i = 0; i < 1'000; ++i) const portal open(other);

@@ -17,6 +17,7 @@
 #include "catch.hpp"
 #include "support.hpp"
 #include "testing/simulations.hpp"
+#include "threads/idle_thread.hpp"
 
 namespace {
 
@@ -27,15 +28,13 @@ using motet::testing::order;
 using motet::testing::outcome;
 using motet::testing::world;
 using ::testing::passes;
+using ::testing::pause;
 using ::testing::require;
+using ::testing::on_threads::idle_thread;
 
 void passes_often(const std::function<void(world&)>& function) {
   passes(function,
          ::testing::scaled(100'000, ::testing::under_asan || ::testing::under_tsan ? 20 : 120));
-}
-
-std::chrono::microseconds pause(world& in) {
-  return std::chrono::microseconds(in.random(4) == 0 ? in.random(50) : 0);
 }
 
 /// Returns: the first seed with which a simulation fails; nothing if none does.
@@ -45,16 +44,6 @@ std::optional<std::uint64_t> failing_seed(order how, const std::function<void(wo
     if (!motet::testing::run({.seed = seed, .how = how}, function).passed) return seed;
   }
   return std::nullopt;
-}
-
-/// Returns: a thread whose function waits until it is cancelled.
-thread idle_thread() {
-  return thread([] {
-    try {
-      sleep();
-    } catch (const cancelled&) {
-    }
-  });
 }
 
 /// Takes real time.
