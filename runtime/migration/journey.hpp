@@ -128,6 +128,7 @@ struct residence {
   // migration/portable_state.cpp
   void attach() noexcept;
   void detach() noexcept;
+  bool crosses_clocks() const noexcept;
   void unpack_scopes() noexcept;
   void pack_scopes() noexcept;
   void arm_or_fire(timer& alarm) noexcept;

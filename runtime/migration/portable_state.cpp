@@ -40,12 +40,16 @@ void residence::arm_or_fire(timer& alarm) noexcept {
   }
 }
 
+/// Whether this thread's clock and that of the traveller's last thread differ: under the simulated
+/// backend each thread has a time of its own, but not in a simulated world.
+bool residence::crosses_clocks() const noexcept {
+  return (thread.time.virtual_time() || trip.last_clock.is_virtual) &&
+         simulated_threads::present() == nullptr;
+}
+
 void residence::unpack_scopes() noexcept {
-  // A thread under the simulated backend has a time of its own, but not in a simulated world.
-  const bool other_time = (thread.time.virtual_time() || trip.last_clock.is_virtual) &&
-                          simulated_threads::present() == nullptr;
   const clock::duration shift =
-      other_time ? thread.time.now() - trip.last_clock.departed_at : clock::duration::zero();
+      crosses_clocks() ? thread.time.now() - trip.last_clock.departed_at : clock::duration::zero();
   for (scope_entry* entry = block.scopes; entry != nullptr; entry = entry->outer) {
     entry->fiber = &block;
     if (entry->kind != scope_kind::ends) continue;

@@ -12,7 +12,6 @@
 #include "fibers/family.hpp"
 #include "migration/journey.hpp"
 #include "migration/visit.hpp"
-#include "platform/simulated_threads.hpp"
 
 namespace motet { inline namespace MOTET_ABI { namespace detail {
 
@@ -179,15 +178,12 @@ bool residence::call_back() noexcept {
 }
 
 /// Returns: when to recall the traveller, in transit from here: immediately if an interruption was
-///          forwarded to it, else at its earliest deadline. A simulated backend's own time does not
-///          pass in transit.
+///          forwarded to it, else at its earliest deadline, unless no time passes in transit.
 clock::time_point residence::recall_at() noexcept {
   const std::lock_guard lock(trip.sharing);
   if (trip.sender != this) return no_deadline;
   if (trip.wanted) return clock::time_point::min();
-  const bool is_virtual = (trip.last_clock.is_virtual || thread.time.virtual_time()) &&
-                          simulated_threads::present() == nullptr;
-  return is_virtual ? no_deadline : trip.last_clock.due;
+  return crosses_clocks() ? no_deadline : trip.last_clock.due;
 }
 
 void residence::look() noexcept {
